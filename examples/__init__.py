@@ -1,0 +1,1 @@
+"""Runnable examples of Spangrade. Each one works without a network and ends by itself."""

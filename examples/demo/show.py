@@ -1,0 +1,304 @@
+"""The demo from start to end: processes up, questions asked, scores read back from the receiver and shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from examples.demo.local_llm import NOT_AVAILABLE, USE_ANOTHER_MODEL
+from examples.demo.processes import ChildError, LlmProcess, ReceiverProcess
+from examples.demo.questions import QUESTIONS
+from examples.demo.scores import Call, Result, calls_in, what_is_missing
+
+HOLD_SECONDS = 120.0  # how long a span may wait for its scores; the small model judges slowly on the same cores
+ANSWER_SECONDS = 90.0  # how long the application waits for the model
+EXPORT_SECONDS = 15.0  # how long a scored span may take to arrive
+
+REAL_JUDGE = "SPANGRADE_JUDGE_MODEL and SPANGRADE_JUDGE_API_KEY or SPANGRADE_JUDGE_BASE_URL"
+
+
+@dataclass(frozen=True)
+class Model:
+    """Where the application's model is. `repr` leaves the key out."""
+
+    base_url: str
+    name: str
+    api_key: str
+    local: bool
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r} at {self.base_url!r})"
+
+
+class Screen:
+    """What the person at the terminal sees: a line that moves, or plain lines where stdout is no terminal."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console = Console(highlight=False, width=120)
+        self._started = time.monotonic()
+
+    def say(self, text: str | Text, style: str | None = None) -> None:
+        self.console.print(text if isinstance(text, Text) else Text(text), style=style)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    @contextmanager
+    def busy(self, text: str) -> Iterator[Status | None]:
+        """While something takes its time. Gives the line to update, or None where lines cannot be updated."""
+        if self.console.is_terminal:
+            with self.console.status(Text(text)) as status:
+                yield status
+        else:
+            self.say(f"{text} ...")
+            yield None
+
+
+class Asker(threading.Thread):
+    """Puts questions to the application, one after the other, as a user of it would.
+
+    A thread of its own, so that the terminal stays alive meanwhile, and a daemon, so that Ctrl-C need not wait for it.
+    """
+
+    def __init__(self, bot: object) -> None:
+        super().__init__(name="asker", daemon=True)
+        self._bot = bot
+        self._questions: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._open = 0
+        self._last_end = time.monotonic()
+        self.problems: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def ask(self, *questions: str) -> None:
+        with self._lock:
+            self._open += len(questions)
+        for question in questions:
+            self._questions.put(question)
+
+    def idle_for(self) -> float:
+        """Seconds since the last answer; 0 while a question is open."""
+        with self._lock:
+            return 0.0 if self._open else time.monotonic() - self._last_end
+
+    @property
+    def open(self) -> int:
+        with self._lock:
+            return self._open
+
+    def run(self) -> None:
+        while True:
+            question = self._questions.get()
+            try:
+                self._bot.answer(question)  # type: ignore[attr-defined]
+            except Exception as error:  # noqa: BLE001 - the span has it too; the demo goes on with the next question
+                self.problems.put(f"No answer to {question!r}: {type(error).__name__}: {error}")
+            with self._lock:
+                self._open -= 1
+                self._last_end = time.monotonic()
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description="Spangrade, end to end.")
+    parser.add_argument("--once", action="store_true", help="end after the table; exit code 0 only if all scores came")
+    once: bool = parser.parse_args(arguments).once
+
+    screen = Screen()
+    never_through_a_proxy("127.0.0.1")
+    with ExitStack() as processes:
+        try:
+            receiver = processes.enter_context(ReceiverProcess())
+            screen.say(f"OTLP receiver listens at {receiver.base_url}")
+            model = the_model(screen, processes)
+        except ChildError as error:
+            screen.say(str(error), style="red")
+            if error.exit_code != NOT_AVAILABLE:  # else the child has said it
+                screen.say(f"To do without the local model: {USE_ANOTHER_MODEL}")
+            return 1
+        if model is None:
+            screen.say("SPANGRADE_LLM_BASE_URL is set; SPANGRADE_LLM_MODEL must then name a model that it serves.")
+            return 2
+        return ask_and_show(screen, receiver, model, once=once)
+
+
+def never_through_a_proxy(host: str) -> None:
+    """The demo's own traffic stays on the loopback even where the environment names a proxy."""
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
+
+
+def the_model(screen: Screen, processes: ExitStack) -> Model | None:
+    """The model that the environment names, or else the local one, started now."""
+    base_url = os.environ.get("SPANGRADE_LLM_BASE_URL")
+    if base_url:
+        name = os.environ.get("SPANGRADE_LLM_MODEL")
+        key = os.environ.get("SPANGRADE_LLM_API_KEY", "")
+        return Model(base_url, name, key, local=False) if name else None
+    with screen.busy("Loading the weights of the local model") as line:
+
+        def elapsed(seconds: float) -> None:
+            if line is not None:
+                line.update(Text(f"Loading the weights of the local model: {seconds:.0f} s"))
+
+        llm = processes.enter_context(LlmProcess(on_wait=elapsed))
+    screen.say(f"Local model {llm.model} serves at {llm.base_url} (loaded in {llm.facts['load_seconds']} s)")
+    return Model(llm.base_url, llm.model, "", local=True)
+
+
+def choose_judge(model: Model) -> str:
+    """Use the judge that the environment names, or else the model at hand. Returns what to say about it."""
+    environment = os.environ
+    judge = environment.get("SPANGRADE_JUDGE_MODEL")
+    if judge and (environment.get("SPANGRADE_JUDGE_API_KEY") or environment.get("SPANGRADE_JUDGE_BASE_URL")):
+        return f"The judge is {judge}, as your environment says."
+    environment["SPANGRADE_JUDGE_MODEL"] = model.name
+    environment["SPANGRADE_JUDGE_BASE_URL"] = model.base_url
+    # Also where it is empty: a key that was meant for another endpoint must not go to this one.
+    environment["SPANGRADE_JUDGE_API_KEY"] = model.api_key or "none"
+    if not model.local:
+        return f"The judge is {model.name}, the model that also answers. For another one set {REAL_JUDGE}."
+    return (
+        f"Do not believe the judge here. {model.name} is so small that it judges at chance: measured on two public "
+        "test sets, it told right from wrong no better than a coin (AUROC 0.52 and 0.51). It shows that the plumbing "
+        f"works: a real HTTP judge, with its errors. For a judge worth reading set {REAL_JUDGE}."
+    )
+
+
+def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, once: bool) -> int:
+    about_the_judge = choose_judge(model)
+    # The demo shows a span as soon as it is scored; the batch exporter's usual 5 s would hide how soon that is.
+    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "200")
+    with screen.busy("Importing the application"):
+        # Imported only now: these take a second or two, and the model was loading meanwhile.
+        from openai import OpenAI
+        from openinference.instrumentation.openai import OpenAIInstrumentor
+
+        import spangrade as sg
+        from examples.demo import metrics
+        from examples.demo.rag_app import SupportBot
+
+    sg.configure(
+        service_name="spangrade-demo",
+        endpoint=receiver.base_url,
+        metrics=metrics.METRICS,
+        judges=metrics.JUDGES,
+        hold=HOLD_SECONDS,
+    )
+    OpenAIInstrumentor().instrument()  # traces the client's calls; nothing of Spangrade in it
+    client = OpenAI(base_url=model.base_url, api_key=model.api_key or "none", timeout=ANSWER_SECONDS, max_retries=0)
+    asker = Asker(SupportBot(client, model.name))
+    asker.start()
+
+    asker.ask(*QUESTIONS)
+    seen = show_as_they_come(screen, receiver, asker, count=len(QUESTIONS), after=0)
+
+    # The table and the verdict are made of what the receiver has, read afresh.
+    calls = calls_in(receiver.spans())
+    screen.say("")
+    screen.say(about_the_judge, style="yellow")
+    show_table(screen, calls)
+    missing = what_is_missing(calls, len(QUESTIONS))
+    if once:
+        for sentence in missing:
+            screen.say(f"Missing: {sentence}", style="red")
+        if not missing:
+            screen.say(
+                f"Read back from the receiver: {len(calls)} root spans, each with 3 metric events and 1 judge event."
+            )
+    else:
+        take_questions(screen, receiver, asker, after=seen)
+    sg.shutdown()
+    return 1 if once and missing else 0
+
+
+def show_as_they_come(screen: Screen, receiver: ReceiverProcess, asker: Asker, *, count: int, after: int) -> int:
+    """Print `count` calls as they arrive at the receiver with their scores. Returns the last number read from it.
+
+    Gives up when no question is open and the longest possible hold has passed.
+    """
+    shown = 0
+    with screen.busy(f"Asking {count} question{'s' if count > 1 else ''}") as line:
+        while shown < count and asker.idle_for() < HOLD_SECONDS + EXPORT_SECONDS:
+            spans = receiver.spans(after=after, wait=0.5)
+            after = spans[-1]["number"] if spans else after
+            for call in calls_in(spans):
+                shown += 1
+                show_call(screen, call, f"{shown}/{count}, {screen.seconds:.1f} s")
+            while not asker.problems.empty():
+                screen.say(asker.problems.get(), style="red")
+            if line is not None:
+                line.update(Text(f"{count - asker.open} of {count} answered, {shown} scored, {screen.seconds:.0f} s"))
+    return after
+
+
+def show_call(screen: Screen, call: Call, where: str) -> None:
+    text = Text(f"[{where}] ", style="dim")
+    text.append(one_line(call.question, 100), style="bold default not dim")
+    text.append("\n    " + one_line(call.answer, 200), style="default not dim")
+    text.append("\n    ")
+    for position, result in enumerate(call.results):
+        text.append(", " if position else "", style="default not dim")
+        text.append(f"{result.name} {result.in_words}", style=f"{colour(result)} not dim")
+    screen.say(text)
+
+
+def show_table(screen: Screen, calls: Sequence[Call]) -> None:
+    table = Table(title="Scores as they arrived by OTLP", show_lines=True, expand=True)
+    table.add_column("question", ratio=3)
+    table.add_column("answer", ratio=4)
+    table.add_column("scored by", no_wrap=True)
+    table.add_column("score", no_wrap=True, justify="right")
+    table.add_column("label", no_wrap=True)
+    table.add_column("why", ratio=5, no_wrap=True, overflow="ellipsis")
+    for call in calls:
+        cells = [Text(), Text(), Text(), Text()]
+        for position, result in enumerate(call.results):
+            parts = (
+                result.name,
+                "" if result.value is None else f"{result.value:.2f}",
+                result.label or ("error" if result.error else ""),
+                one_line(result.error or result.explanation or "", 200),
+            )
+            for cell, part in zip(cells, parts, strict=True):
+                cell.append(("\n" if position else "") + part, style=colour(result))
+        table.add_row(Text(one_line(call.question, 60)), Text(one_line(call.answer, 90)), *cells)
+    screen.console.print(table)
+
+
+def take_questions(screen: Screen, receiver: ReceiverProcess, asker: Asker, after: int) -> None:
+    """Answer what is typed, until an empty line, the end of input, or Ctrl-C."""
+    screen.say("\nAsk the support pages something yourself; an empty line ends the demo.")
+    while True:
+        try:
+            question = input("> ").strip()
+        except EOFError:
+            return
+        if not question:
+            return
+        asker.ask(question)
+        after = show_as_they_come(screen, receiver, asker, count=1, after=after)
+
+
+def colour(result: Result) -> str:
+    if result.error is not None:
+        return "magenta"
+    return {"pass": "green", "fail": "red"}.get(result.label or "", "default")
+
+
+def one_line(text: str, limit: int) -> str:
+    """Cut, and without line breaks or control characters: what a model wrote must not steer the terminal."""
+    flat = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,0 +1,57 @@
+"""Spangrade: quality scores on LLM calls in production, inside the OpenTelemetry pipeline that you already run.
+
+    import spangrade as sg
+
+    @sg.metric
+    def short(sample):
+        return len(str(sample.output)) < 500
+
+    sg.configure(service_name="support", metrics=["overlap", short])
+
+    @sg.trace
+    def answer(question): ...
+"""
+
+from spangrade._version import VERSION as __version__
+from spangrade.errors import ConfigError, SpangradeError
+from spangrade.judges.judge import LlmJudge
+from spangrade.judges.live import live
+from spangrade.metrics.local import LocalMetric, metric
+from spangrade.model.sample import Sample
+from spangrade.model.score import Score
+from spangrade.otel.bootstrap import configure, flush, shutdown
+from spangrade.otel.exporter import ScoringExporter
+from spangrade.otel.processor import SpangradeProcessor
+from spangrade.tracing.decorator import trace
+from spangrade.tracing.setters import (
+    set_context,
+    set_input,
+    set_metadata,
+    set_output,
+    set_retrieval_documents,
+    set_session,
+)
+
+__all__ = [
+    "ConfigError",
+    "LlmJudge",
+    "LocalMetric",
+    "Sample",
+    "Score",
+    "ScoringExporter",
+    "SpangradeError",
+    "SpangradeProcessor",
+    "__version__",
+    "configure",
+    "flush",
+    "live",
+    "metric",
+    "set_context",
+    "set_input",
+    "set_metadata",
+    "set_output",
+    "set_retrieval_documents",
+    "set_session",
+    "shutdown",
+    "trace",
+]

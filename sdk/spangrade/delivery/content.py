@@ -1,0 +1,74 @@
+"""What text may leave: redaction and removal, on every span that leaves through us (promise 10)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from opentelemetry.sdk.trace import Event, ReadableSpan
+
+from spangrade import _guard
+from spangrade.delivery.span_copy import ScoredSpan
+from spangrade.samples.extract import is_content_key
+from spangrade.semconv import EXPLANATION
+
+Redact = Callable[[str], str]
+FAILED: Final = "[redaction failed, text withheld]"
+
+
+class ContentPolicy:
+    """``redact``: applied to every text of a span that is exported (attribute values, events, status). When it raises,
+    the text is withheld, since sending it would be the worse fault. ``export_content`` False: attributes that hold
+    users' text are left out after scoring. ``export_explanations`` False: likewise the evaluators' explanations."""
+
+    def __init__(
+        self, redact: Redact | None = None, *, export_content: bool = True, export_explanations: bool = True
+    ) -> None:
+        self.redact = redact
+        self.export_content = export_content
+        self.export_explanations = export_explanations
+
+    @property
+    def changes_nothing(self) -> bool:
+        """True for the default policy: spans go through as they are."""
+        return self.redact is None and self.export_content and self.export_explanations
+
+    def text(self, value: str) -> str:
+        """Redacted text."""
+        if self.redact is None:
+            return value
+        try:
+            redacted = self.redact(value)
+        except Exception as fault:  # noqa: BLE001 - the hook is the application's code
+            _guard.swallowed("redact", fault)
+            return FAILED
+        return redacted if isinstance(redacted, str) else FAILED
+
+    def attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Attributes as they may leave."""
+        return {key: self._value(value) for key, value in (given or {}).items() if self._may_leave(key)}
+
+    def _may_leave(self, key: str) -> bool:
+        if key == EXPLANATION:
+            return self.export_explanations
+        return self.export_content or not is_content_key(key)
+
+    def _value(self, value: Any) -> Any:
+        if self.redact is None:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {key: self._value(item) for key, item in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+            return tuple(self._value(item) for item in value)
+        return value
+
+    def span(self, span: ReadableSpan) -> ReadableSpan:
+        """A copy of ``span`` as it may leave; the span itself under the default policy."""
+        if self.changes_nothing:
+            return span
+        events = [Event(e.name, self.attributes(e.attributes), e.timestamp) for e in span.events]
+        pairs = span.pairs if isinstance(span, ScoredSpan) else ()
+        copy = ScoredSpan(span, self.attributes(span.attributes), events, pairs)
+        if span.status.description and self.redact is not None:
+            copy.redescribe(self.text(span.status.description))
+        return copy

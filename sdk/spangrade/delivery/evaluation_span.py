@@ -1,0 +1,30 @@
+"""Late scores where only traces go: a span of no length, child of the scored one, at its end.
+
+Start = end = the scored span's end, so that no store thinks the trace took longer; no link to its own parent (one store
+then loses the parent; measured in facts/backends.md). The score is in its attributes, which every store can search, and
+as the usual event.
+"""
+
+from opentelemetry.trace import Tracer
+
+from spangrade import semconv as s
+from spangrade.delivery.log_events import context_of
+from spangrade.delivery.payload import attributes_of
+from spangrade.model.outcome import ScoreRecord
+
+
+def emit(tracer: Tracer, record: ScoreRecord) -> None:
+    """Send one score as an evaluation span through ``tracer``."""
+    attributes = attributes_of(record)
+    on_span = {key: value for key, value in attributes.items() if key != s.RESPONSE_ID}  # Phoenix: else a made-up output
+    on_span[s.OI_KIND] = "EVALUATOR"
+    on_span[s.OPERATION_NAME] = "evaluation"
+    end = record.span.end_ns or record.time_ns
+    span = tracer.start_span(
+        f"evaluation {record.graded.name}"[:256],
+        context=context_of(record.span),
+        attributes=on_span,
+        start_time=end,
+    )
+    span.add_event(s.EVALUATION_EVENT, attributes, record.time_ns)
+    span.end(end_time=end)

@@ -1,0 +1,140 @@
+"""Spans that wait, bounded, for their scores; each leaves exactly once (promise 2)."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from spangrade.model.outcome import ScoreRecord
+from spangrade.scoring.seam import Ticket
+
+MAX_SPANS: Final = 4_096
+MAX_BYTES: Final = 64 * 2**20
+
+
+class Held(Ticket):
+    """One span and what it waits for.
+
+    ``span`` is the host's own span object, given back untouched; ``route`` is where it goes. ``pairs`` lists what each
+    evaluator found, in order of arrival. ``gone``: it has left, or never waited; what comes now takes a later carrier.
+    """
+
+    __slots__ = ("bytes", "deadline", "gone", "pairs", "route", "span", "taken", "waiting")
+
+    def __init__(self, span: Any, route: Any, size: int, deadline: float, *, gone: bool = False) -> None:
+        self.span = span
+        self.route = route
+        self.bytes = size
+        self.deadline = deadline
+        self.gone = gone
+        self.waiting = 1  # for the pipeline's reading of it
+        self.pairs: list[tuple[ScoreRecord, ...]] = []
+        self.taken: dict[str, None] = {}
+
+
+class Hold:
+    """At most `MAX_SPANS` spans and `MAX_BYTES` of content; at a bound the oldest leaves with what it has.
+
+    ``release`` is called outside the lock, once per span, on whichever thread made it ready.
+    """
+
+    def __init__(
+        self, release: Callable[[Held], None], max_spans: int = MAX_SPANS, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._release = release
+        self._max_spans = max_spans
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._held: dict[int, Held] = {}  # in order of arrival
+        self._bytes = 0
+        self._closed = False
+        self.evicted = 0
+        self.expired = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def bytes(self) -> int:
+        """Content held now, as its hosts estimated it."""
+        return self._bytes
+
+    def put(self, held: Held) -> None:
+        """Start waiting."""
+        out: list[Held] = []
+        with self._lock:
+            if self._closed:
+                out.append(held)
+                held.gone = True
+            else:
+                self._held[id(held)] = held
+                self._bytes += held.bytes
+                while self._held and (len(self._held) > self._max_spans or self._bytes > self._max_bytes):
+                    oldest = next(iter(self._held.values()))
+                    self._remove(oldest)
+                    self.evicted += 1
+                    out.append(oldest)
+        for one in out:
+            self._release(one)
+
+    def expect(self, held: Held, count: int) -> None:
+        """Wait for ``count`` more."""
+        with self._lock:
+            held.waiting += count
+
+    def until(self, held: Held, deadline: float) -> None:
+        """Wait no longer than ``deadline``."""
+        with self._lock:
+            held.deadline = deadline
+
+    def add(self, held: Held, records: tuple[ScoreRecord, ...]) -> bool:
+        """Attach a pair's records; False when the span has left."""
+        with self._lock:
+            if held.gone:
+                return False
+            held.pairs.append(records)
+            return True
+
+    def settle(self, held: Held) -> None:
+        """One thing less to wait for."""
+        with self._lock:
+            held.waiting -= 1
+            ready = held.waiting <= 0 and not held.gone and id(held) in self._held
+            if ready:
+                self._remove(held)
+        if ready:
+            self._release(held)
+
+    def expire(self, now: float) -> float | None:
+        """Release what has waited long enough; returns the next deadline."""
+        out: list[Held] = []
+        with self._lock:
+            for held in list(self._held.values()):
+                if held.deadline <= now:
+                    self._remove(held)
+                    self.expired += 1
+                    out.append(held)
+            upcoming = min((h.deadline for h in self._held.values()), default=None)
+        for one in out:
+            self._release(one)
+        return upcoming
+
+    def release_all(self, *, close: bool = False) -> None:
+        """Release everything now; with ``close``, nothing waits any more from here on."""
+        with self._lock:
+            self._closed = self._closed or close
+            out = list(self._held.values())
+            for held in out:
+                self._remove(held)
+        for one in out:
+            self._release(one)
+
+    def _remove(self, held: Held) -> None:
+        del self._held[id(held)]
+        self._bytes -= held.bytes
+        held.gone = True
+
+    def after_fork(self) -> None:
+        """In a forked child: the held spans are the parent's to export."""
+        self._lock = threading.Lock()
+        self._held = {}
+        self._bytes = 0

@@ -1,0 +1,26 @@
+"""Everything that Spangrade raises on purpose. Nothing here is ever raised into a traced call.
+
+    SpangradeError
+    ├── ConfigError      a setting, metric or judge that cannot work; raised while the application starts
+    └── JudgeError       why a judge gave no verdict; becomes the outcome ``error`` (or ``timeout``) of that pair
+"""
+
+
+class SpangradeError(Exception):
+    """Base of the tree."""
+
+
+class ConfigError(SpangradeError, ValueError):
+    """A setting that cannot work. The message names the setting, the value, and what would be right."""
+
+
+class JudgeError(SpangradeError):
+    """A judge call that gave no verdict.
+
+    ``kind`` is the wire's ``error.type``: truncated, refused, content_filter, unparseable, several_verdicts,
+    out_of_range, empty, http_status, timeout, connection, configuration, circuit_open.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind

@@ -1,0 +1,71 @@
+"""Which judges grade production traffic, and how often. The policy stands beside the judge, not in its `config()`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from spangrade.errors import ConfigError
+from spangrade.judges.judge import LlmJudge
+from spangrade.model.evaluator import Evaluator, check_target
+from spangrade.model.policy import DEFAULT_JUDGE_RATE, Placed, Policy, When
+
+
+def live(  # noqa: PLR0917 - the public signature
+    judge: Evaluator,
+    rate: float | None = None,
+    when: When | None = None,
+    max_per_minute: float | None = None,
+    budget: Mapping[str, float] | None = None,
+    target: str = "root",
+) -> Placed:
+    """The judge, placed on production traffic.
+
+    Args:
+        judge: an `LlmJudge` (or another evaluator of kind ``llm``); its own ``live`` does not matter here.
+        rate: share of matching samples that are graded; 0.1 unless given.
+        when, max_per_minute, budget: see `Policy`.
+        target: what is graded; ``root`` leaves the judge's own target.
+
+    Raises:
+        ConfigError: not a judge, or an argument that cannot work.
+    """
+    _check_judge(judge, "sg.live")
+    if check_target(target, "sg.live") != "root":
+        if not isinstance(judge, LlmJudge):
+            raise ConfigError(
+                f"sg.live: {judge.info.name!r} is no LlmJudge, so it takes no target; make it with its target"
+            )
+        judge = judge.with_target(target)
+    return Placed(judge, Policy(DEFAULT_JUDGE_RATE if rate is None else rate, when, max_per_minute, budget))
+
+
+def place(judge: Any) -> Placed:
+    """What ``judges=[...]`` may hold, ready for the pipeline: with a policy, and with its model pinned.
+
+    Takes what `live` returned, or a judge made with ``live=True``, which is placed at the default rate (0.1).
+
+    Raises:
+        ConfigError: a judge that is not live, one without a model, or something that is no judge.
+    """
+    if isinstance(judge, Placed):
+        _check_judge(judge.evaluator, "judges=")
+        placed = judge
+    else:
+        _check_judge(judge, "judges=")
+        if not (isinstance(judge, LlmJudge) and judge.live):
+            raise ConfigError(
+                f"judge {judge.info.name!r} is not live, so it would grade no production traffic and cost nothing; "
+                f"make it with live=True (grades {DEFAULT_JUDGE_RATE:.0%}), or give sg.live(judge, rate=0.05)"
+            )
+        placed = live(judge)
+    if isinstance(placed.evaluator, LlmJudge):
+        placed = replace(placed, evaluator=placed.evaluator.with_pinned_model())
+    return placed
+
+
+def _check_judge(judge: Any, where: str) -> None:
+    if isinstance(judge, type) or not isinstance(judge, Evaluator) or judge.info.kind != "llm":
+        raise ConfigError(
+            f"{where} takes an LlmJudge, not {type(judge).__name__}; "
+            "metrics go into metrics=, where every sample is scored"
+        )

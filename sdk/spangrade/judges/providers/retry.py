@@ -1,0 +1,70 @@
+"""How long to wait before a judge call is tried again, and whether at all."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+# 529 is Anthropic's "overloaded", also seen through gateways.
+RETRIED_STATUS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most ``retries`` more tries; all waits and clocks can be replaced.
+
+    Attributes:
+        retries: tries after the first.
+        base_wait: seconds before the first retry when the server names none; doubled for each next one, with jitter of
+            half of it either way, so that many callers do not come back at once.
+        max_wait: the longest wait. A server that asks for more is not waited for: the call fails at once.
+        sleep: waits.
+        clock: monotonic seconds.
+        now: seconds since the epoch, for a ``Retry-After`` that is a date.
+    """
+
+    retries: int = 2
+    base_wait: float = 0.5
+    max_wait: float = 20.0
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+
+    def wait_before(self, tried: int, headers: Mapping[str, str], left: float) -> float | None:
+        """Seconds to wait after ``tried`` tries, or None to give up.
+
+        Args:
+            tried: how many tries there were.
+            headers: of the reply that failed; empty when there was none.
+            left: seconds until the call's deadline.
+        """
+        if tried > self.retries:
+            return None
+        asked = asked_wait(headers, self.now())
+        wait = self.base_wait * 2 ** (tried - 1) * random.uniform(0.5, 1.5) if asked is None else asked  # noqa: S311
+        return wait if wait <= self.max_wait and wait < left else None
+
+
+def asked_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the server asks to wait: ``retry-after-ms``, else ``Retry-After`` in either form (RFC 9110, 10.2.3).
+
+    None when it asks for nothing that can be read. A date that has passed is 0.
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name)
+        if text is None:
+            continue
+        try:
+            seconds = float(text) * unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(text).timestamp() - now
+            except (ValueError, TypeError, OverflowError):
+                continue
+            seconds = max(seconds, 0.0)
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    return None

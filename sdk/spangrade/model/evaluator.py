@@ -1,0 +1,88 @@
+"""The seam between whatever grades a sample and the pipeline that runs it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from spangrade.errors import ConfigError
+from spangrade.model.sample import FrozenDict, Sample
+from spangrade.model.score import Graded
+
+Kind = Literal["code", "llm", "human"]
+TARGETS = ("root", "llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorInfo:
+    """Who gives a score. ``key`` tells two evaluators apart everywhere, in counters and on the wire."""
+
+    name: str
+    kind: Kind = "code"
+    version: str | None = None
+    config_hash: str = ""
+    requires: tuple[str, ...] = ()
+    threshold: float | None = None
+    lower_is_better: bool = False
+    verdict: bool = True
+    target: str = "root"
+
+    @property
+    def key(self) -> str:
+        """``name@confighash``."""
+        return f"{self.name}@{self.config_hash}" if self.config_hash else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an evaluator returns to the pipeline: one or more scores, and what is known of how they came about.
+
+    ``details`` holds wire attributes (``spangrade.judge.model`` and the like).
+    """
+
+    scores: tuple[Graded, ...]
+    details: Mapping[str, Any] = field(default_factory=FrozenDict)
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """A metric or judge. `evaluate` runs on a thread of ours and may block up to ``timeout`` seconds.
+
+    It returns a `Verdict` (``is_async``: an awaitable of one, run on our event loop), or raises `Skip` for nothing to
+    say, `JudgeError` with its kind, or anything else for an error.
+    """
+
+    @property
+    def info(self) -> EvaluatorInfo: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def is_async(self) -> bool: ...
+
+    def evaluate(self, sample: Sample) -> Any: ...
+
+
+def hash_config(config: Mapping[str, Any]) -> str:
+    """16 hex digits that change when, and only when, the configuration does (key order does not matter)."""
+    text = json.dumps(config, sort_keys=True, default=str, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def check_name(name: Any, what: str) -> str:
+    """A usable evaluator name, or `ConfigError`."""
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError(f"{what} name {name!r} is empty; give it a short name such as 'overlap'")
+    if len(name) > 128:
+        raise ConfigError(f"{what} name {name[:40]!r}... is {len(name)} characters long; at most 128")
+    return name.strip()
+
+
+def check_target(target: Any, what: str) -> str:
+    """One of `TARGETS`, or `ConfigError`."""
+    if target not in TARGETS:
+        raise ConfigError(f"{what}: target {target!r} is not one of {', '.join(TARGETS)}")
+    return str(target)
+

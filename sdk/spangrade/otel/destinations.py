@@ -1,0 +1,120 @@
+"""OTLP exporters by endpoint and environment, and whether a destination takes logs."""
+
+import os
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk._logs.export import LogRecordExporter
+from opentelemetry.sdk.trace.export import SpanExporter
+
+from spangrade.delivery.log_events import NO_LOGS_HERE, GatedExporter
+from spangrade.errors import ConfigError
+
+GRPC: Final = "grpc"
+HTTP: Final = "http/protobuf"
+_SIGNALS: Final = ("traces", "logs")
+
+
+def endpoint_of(signal: str, given: str | None) -> str | None:
+    """The endpoint said by argument or environment (the signal's own variable wins); None: OTLP's default."""
+    return (
+        given
+        or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        or None
+    )
+
+
+def protocol_of(signal: str, endpoint: str | None) -> str:
+    """``grpc`` or ``http/protobuf``: by ``OTEL_EXPORTER_OTLP_PROTOCOL``, else grpc on port 4317, else http/protobuf (the
+    specification's default).
+
+    Raises:
+        ConfigError: for another protocol.
+    """
+    said = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if said:
+        said = said.strip().lower()
+        if said not in (GRPC, HTTP):
+            raise ConfigError(f"OTEL_EXPORTER_OTLP_PROTOCOL {said!r} is not supported here; use grpc or http/protobuf")
+        return said
+    return GRPC if endpoint and _parsed(endpoint).port == 4317 else HTTP
+
+
+def _parsed(endpoint: str) -> Any:
+    try:
+        parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+        _ = parts.port
+    except ValueError as fault:
+        raise ConfigError(f"endpoint {endpoint!r} is not a URL such as http://localhost:4318: {fault}") from fault
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"endpoint {endpoint!r} is not a URL such as http://localhost:4318")
+    return parts
+
+
+def _url(signal: str, given: str | None) -> str | None:
+    """The signal's full URL for OTLP/HTTP where an endpoint was given as argument; the exporter reads the environment."""
+    if given is None:
+        return None
+    parts = _parsed(given)
+    base = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+    for other in _SIGNALS:
+        base = base.removesuffix(f"/v1/{other}")
+    return f"{base}/v1/{signal}"
+
+
+def span_exporter(endpoint: str | None) -> SpanExporter:
+    """OTLP for spans."""
+    if protocol_of("traces", endpoint_of("traces", endpoint)) == GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+
+        return GrpcExporter(**_grpc_arguments(endpoint))
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=_url("traces", endpoint))
+
+
+def _grpc_arguments(endpoint: str | None) -> dict[str, Any]:
+    if endpoint is None:
+        return {}
+    parts = _parsed(endpoint)
+    return {"endpoint": f"{parts.scheme}://{parts.netloc}", "insecure": parts.scheme != "https"}
+
+
+def log_exporter(endpoint: str | None) -> GatedExporter:
+    """OTLP for score log events, behind a gate that closes where no logs are taken."""
+    where = endpoint_of("logs", endpoint)
+    if protocol_of("logs", where) == GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
+
+        arguments = _grpc_arguments(endpoint)
+        inner: LogRecordExporter = GrpcExporter(**arguments)
+        return GatedExporter(inner, lambda: _grpc_takes_logs(where or "http://localhost:4317"))
+
+    import requests
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+
+    last: list[int] = [0]
+    session = requests.Session()  # the exporter takes one; its hook is the public way to see a status
+    session.hooks["response"].append(lambda response, **_: last.__setitem__(0, response.status_code))
+    exporter = OTLPLogExporter(endpoint=_url("logs", endpoint), session=session)
+    return GatedExporter(exporter, lambda: last[0] not in NO_LOGS_HERE)
+
+
+def _grpc_takes_logs(endpoint: str) -> bool:
+    """Ask with an empty request (which OTLP answers with success): UNIMPLEMENTED means that no logs are taken here."""
+    import grpc
+
+    parts = _parsed(endpoint)
+    secure = parts.scheme == "https"
+    channel = (
+        grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(parts.netloc)
+    )
+    try:
+        export = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export")
+        export(b"", timeout=2.0)
+    except grpc.RpcError as fault:
+        return bool(fault.code() is not grpc.StatusCode.UNIMPLEMENTED)
+    finally:
+        channel.close()
+    return True

@@ -1,0 +1,124 @@
+"""The running pipeline of this process, and the one global that holds it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from opentelemetry import metrics as metrics_api
+from opentelemetry.sdk.trace import SpanLimits
+
+from spangrade import _guard
+from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.instruments import OutcomeInstruments
+from spangrade.delivery.log_events import LogEvents
+from spangrade.delivery.sink import SpanSink
+from spangrade.model.policy import Placed
+from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.pipeline import Pipeline, Settings
+
+EXIT_BUDGET_S: Final = 5.0
+
+
+class Engine:
+    """A pipeline with its sink, log events and content policy."""
+
+    def __init__(
+        self,
+        placed: Sequence[Placed],
+        settings: Settings,
+        policy: ContentPolicy,
+        log_events: LogEvents | None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.policy = policy
+        self.log_events = log_events
+        known = ledger is not None
+        self.ledger = ledger or Ledger()
+        self.sink = SpanSink(self.ledger, log_events, SpanLimits().max_events or 128)
+        self.pipeline = Pipeline(placed, self.sink, settings, ledger=self.ledger, redact=policy.redact)
+        self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
+        self._finished = False
+        self._lock = threading.Lock()
+        if not known:
+            with _guard.guard("engine.instruments"):
+                OutcomeInstruments(self.ledger, metrics_api.get_meter_provider())
+
+    def flush(self, timeout: float) -> bool:
+        """Metrics, judges, held spans, log events: everything that is not an exporter's. True when all of it is out."""
+        end = time.monotonic() + timeout
+        done = self.pipeline.drain(timeout, judges=True)
+        self.sink.hold.release_all()
+        if self.log_events is not None and self.log_events.open:
+            left = max(0.0, end - time.monotonic())
+            done = bounded(lambda: self.log_events.force_flush(int(left * 1000)), left) and done  # type: ignore[union-attr]
+        return done
+
+    def finish(self, budget: float = EXIT_BUDGET_S) -> None:
+        """Score what can be scored within ``budget`` seconds, count the rest, let every span go. Safe to call twice."""
+        with self._lock:
+            if self._finished:
+                return
+            self._finished = True
+        end = time.monotonic() + budget
+        # Judges in flight get most of the budget; the exporters behind need the rest.
+        self.pipeline.shutdown(budget * 0.6)
+        self.sink.hold.release_all(close=True)
+        for hook in self.on_finish:
+            with _guard.guard("engine.on_finish"):
+                hook(max(0.0, end - time.monotonic()))
+        log_events = self.log_events
+        if log_events is not None:
+            bounded(lambda: (log_events.shutdown(), True)[1], max(0.2, end - time.monotonic()))
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing of the parent's is ours."""
+        self._lock = threading.Lock()
+        self.pipeline.after_fork()
+        self.sink.hold.after_fork()
+
+
+def bounded(work: Callable[[], bool], timeout: float) -> bool:
+    """Run ``work`` on a daemon thread for at most ``timeout`` seconds: the SDK's own flush and shutdown keep to none."""
+    result: list[bool] = []
+
+    def run() -> None:
+        with _guard.guard("engine.bounded"):
+            result.append(bool(work()))
+
+    thread = threading.Thread(target=run, name="spangrade-flush", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is shutting down: inline, or not at all
+        run()
+        return bool(result and result[0])
+    thread.join(timeout)
+    return bool(result and result[0])
+
+
+
+_current: Engine | None = None
+
+
+def current_engine() -> Engine | None:
+    """The engine that `configure` made last, or None."""
+    return _current
+
+
+def set_engine(engine: Engine | None) -> Engine | None:
+    """Make ``engine`` the current one; returns the one before."""
+    global _current
+    before, _current = _current, engine
+    return before
+
+
+def _after_fork() -> None:
+    engine = _current
+    if engine is not None:
+        with _guard.guard("engine.after_fork"):
+            engine.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,139 @@
+"""Exporters: ours at the end of the chain, and `ScoringExporter` for whoever can only give an exporter."""
+
+from collections.abc import Sequence
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Tracer
+
+from spangrade import _guard
+from spangrade.delivery.hold import Held
+from spangrade.delivery.span_copy import ScoredSpan
+from spangrade.otel.adapter import content_size, span_data
+from spangrade.otel.destinations import span_exporter
+from spangrade.otel.engine import current_engine
+from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import ROOT_KINDS
+from spangrade.scoring.seam import Offer
+
+
+class SettlingExporter(SpanExporter):
+    """The last step where the exporter is ours to call: applies the content policy off the application's thread, and
+    counts what became of the scores that ride on the spans."""
+
+    def __init__(self, inner: SpanExporter, *, settle: bool = True) -> None:
+        self.inner = inner
+        self._settle = settle  # False for further destinations: the first one's answer counts
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Export; a raising exporter is a failed export."""
+        engine = current_engine()
+        batch = [engine.policy.span(span) for span in spans] if engine is not None else list(spans)
+        try:
+            result = self.inner.export(batch)
+        except Exception as fault:  # noqa: BLE001 - the exporter may be the application's
+            _guard.swallowed("exporter.export", fault)
+            result = SpanExportResult.FAILURE
+        if engine is not None and self._settle:
+            failure = None if result is SpanExportResult.SUCCESS else "export_failed"
+            for span in spans:
+                if isinstance(span, ScoredSpan):
+                    engine.sink.exported(span.pairs, failure)
+        return result
+
+    def shutdown(self) -> None:
+        """End the exporter behind."""
+        self.inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """As the exporter behind says."""
+        return self.inner.force_flush(timeout_millis)
+
+
+class ScoringExporter(SpanExporter):
+    """Scores spans on their way to ``inner``, for set-ups that take an exporter and not a processor.
+
+    Without a processor's view of running spans, a call's place in its trace is known only when the trace's local root
+    arrives, so candidates wait for that (bounded). Spans go to ``inner`` through a `BatchSpanProcessor` of its own; the
+    answer to `export` says that they were taken, not that they have arrived.
+
+    Also the standard entry point: ``OTEL_TRACES_EXPORTER=spangrade`` (over OTLP, by the ``OTEL_EXPORTER_OTLP_*``
+    variables). Evaluators are those of `spangrade.configure` or of ``SPANGRADE_CONFIG``.
+    """
+
+    exports = True
+    settles = True
+
+    def __init__(self, inner: SpanExporter) -> None:
+        if not isinstance(inner, SpanExporter):
+            raise TypeError(f"ScoringExporter(inner) takes a SpanExporter, not {type(inner).__name__}")
+        self._batch = BatchSpanProcessor(SettlingExporter(inner))
+        self._shutdown = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Take a batch: calls wait for their scores, everything else goes on."""
+        if self._shutdown:
+            return SpanExportResult.FAILURE
+        for span in spans:
+            taken = False
+            with _guard.guard("scoring_exporter.export"):
+                taken = self._offer(span)
+            if not taken:
+                self.forward(span)
+        return SpanExportResult.SUCCESS
+
+    def _offer(self, span: ReadableSpan) -> bool:
+        engine = current_engine()
+        if engine is None:
+            return False
+        pipeline = engine.pipeline
+        kind = quick_kind(span.attributes or {})
+        can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
+        now = pipeline.clock.monotonic()
+        if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
+            pipeline.offer(Offer(span_data(span), None, None, now))  # for its place in the trace, or its documents
+            return False
+        held = Held(span, self, content_size(span), now + pipeline.settings.judge_hold)
+        engine.sink.hold.put(held)
+        if not pipeline.offer(Offer(span_data(span), held, None, now)):
+            engine.sink.hold.settle(held)
+        return True
+
+    def forward(self, span: ReadableSpan) -> None:
+        """On to the batch."""
+        self._batch.on_end(span)
+
+    def tracer(self) -> Tracer:
+        """Evaluation spans go through the global provider."""
+        from opentelemetry import trace
+
+        return trace.get_tracer("spangrade")
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Wait for metrics, let held spans go, flush the batch."""
+        engine = current_engine()
+        done = True
+        if engine is not None:
+            with _guard.guard("scoring_exporter.force_flush"):
+                done = engine.pipeline.drain(timeout_millis / 1000, judges=False)
+                engine.sink.hold.release_all()
+        return bool(self._batch.force_flush(timeout_millis)) and done
+
+    def shutdown(self) -> None:
+        """End scoring, let held spans go, end ``inner``."""
+        if self._shutdown:
+            return
+        self._shutdown = True
+        engine = current_engine()
+        if engine is not None:
+            with _guard.guard("scoring_exporter.shutdown"):
+                engine.finish()
+        self._batch.shutdown()
+
+
+def entry_point() -> SpanExporter:
+    """For ``OTEL_TRACES_EXPORTER=spangrade``: OTLP by the environment, evaluators from ``SPANGRADE_CONFIG`` if set."""
+    from spangrade.otel.bootstrap import ensure_engine
+
+    ensure_engine()
+    return ScoringExporter(span_exporter(None))

@@ -1,0 +1,75 @@
+"""Spans that are open in this process, so that a call knows its ancestors when it ends."""
+
+import threading
+from typing import Final
+
+from opentelemetry.sdk.trace import ReadableSpan
+
+from spangrade.samples.extract import quick_kind
+from spangrade.samples.window import Lineage
+
+MAX_OPEN: Final = 16_384
+
+
+class _Open:
+    __slots__ = ("has_calls", "parent", "span")
+
+    def __init__(self, span: ReadableSpan, parent: tuple[int, int] | None) -> None:
+        self.span = span
+        self.parent = parent
+        self.has_calls = False
+
+
+class OpenSpans:
+    """Bounded: past `MAX_OPEN` the oldest is forgotten (a span that is never ended must not cost memory for ever); what
+    ends below a forgotten one then counts as topmost."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, int], _Open] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def started(self, span: ReadableSpan) -> None:
+        """A span starts. Ids identify it, so a repeated id (a seeded generator) only makes one of the two topmost."""
+        context, parent = span.get_span_context(), span.parent
+        if context is None:
+            return
+        local = parent is not None and not parent.is_remote
+        above = (parent.trace_id, parent.span_id) if local and parent is not None else None
+        opened = self._open
+        opened[context.trace_id, context.span_id] = _Open(span, above)
+        if len(opened) > MAX_OPEN:
+            with self._lock:
+                while len(opened) > MAX_OPEN:
+                    opened.pop(next(iter(opened)), None)
+
+    def ended(self, span: ReadableSpan, *, is_call: bool) -> tuple[Lineage, bool]:
+        """A span ends: its lineage, and whether calls ended below it whose root it is."""
+        context = span.get_span_context()
+        assert context is not None
+        opened = self._open
+        mine = opened.pop((context.trace_id, context.span_id), None)
+        root_id, under_call, topmost = context.span_id, False, mine
+        key = mine.parent if mine is not None else _parent_key(span)
+        for _ in range(256):  # deeper nesting than this is a ring of repeated ids
+            above = opened.get(key) if key is not None else None
+            if above is None or key is None:
+                break
+            root_id, topmost = key[1], above
+            under_call = under_call or quick_kind(above.span.attributes or {}) is not None
+            key = above.parent
+        if is_call and topmost is not None:
+            topmost.has_calls = True
+        return Lineage(root_id, under_call), mine is not None and mine.has_calls
+
+    def clear(self) -> None:
+        """Forget all (a forked child: open spans are the parent's, except that they may end here too, as topmost)."""
+        self._open = {}
+        self._lock = threading.Lock()
+
+
+def _parent_key(span: ReadableSpan) -> tuple[int, int] | None:
+    parent = span.parent
+    return (parent.trace_id, parent.span_id) if parent is not None and not parent.is_remote else None

@@ -1,0 +1,99 @@
+"""Which attributes hold users' text, so that ``export_content=False`` can leave them out.
+
+Joined from the dialects that are read; keys of others that are known are here too, since text that we cannot score must
+stay no less. Kinds, models, counts, ids and the application's ``metadata`` are no content.
+"""
+
+from typing import Final
+
+from spangrade.samples.dialects import DIALECTS
+
+_FOREIGN_KEYS: Final = frozenset(
+    {
+        # OpenTelemetry GenAI up to 1.36 and LangSmith: whole prompt and completion as JSON; fields of message events
+        "gen_ai.prompt",
+        "gen_ai.completion",
+        "gen_ai.tool.definitions",
+        "gen_ai.event.content",
+        # Langfuse
+        "langfuse.observation.input",
+        "langfuse.observation.output",
+        "langfuse.trace.input",
+        "langfuse.trace.output",
+        # Traceloop
+        "traceloop.entity.input",
+        "traceloop.entity.output",
+        "traceloop.prompt.template",
+        # Logfire, Pydantic AI
+        "request_data",
+        "response_data",
+        "all_messages_events",
+        "events",
+        "prompt",
+        "pydantic_ai.all_messages",
+        "final_result",
+        "tool_arguments",
+        "tool_response",
+        # MLflow
+        "mlflow.spanInputs",
+        "mlflow.spanOutputs",
+        "mlflow.chat.tools",
+    }
+)
+_FOREIGN_PREFIXES: Final = (
+    "gen_ai.prompt.",
+    "gen_ai.completion.",
+    "ai.prompt",  # Vercel AI: ai.prompt, ai.prompt.messages
+    "ai.response.text",
+    "ai.response.object",
+    "ai.response.toolCalls",
+    "ai.response.reasoning",
+    "ai.result.",
+    "ai.toolCall.args",
+    "ai.toolCall.result",
+    "ai.value",
+    "ai.documents",
+    "ai.observability.record_root.",  # TruLens
+    "ai.observability.call.",
+    "ai.observability.retrieval.",
+    "ai.observability.reranking.",
+    "haystack.pipeline.input_data",
+    "haystack.pipeline.output_data",
+    "haystack.component.input",
+    "haystack.component.output",
+    "haystack.agent.input",
+    "haystack.agent.output",
+    "haystack.agent.step.",
+    "gcp.vertex.agent.llm_",  # Google ADK
+    "gcp.vertex.agent.tool_",
+    "genkit:input",
+    "genkit:output",
+    "lmnr.span.input",
+    "lmnr.span.output",
+    "lk.",  # LiveKit
+    "traceloop.prompt.template_variables",
+)
+
+#: Attribute keys that hold user content, whole.
+CONTENT_KEYS: Final = frozenset().union(_FOREIGN_KEYS, *(dialect.content_keys for dialect in DIALECTS))
+#: Beginnings of such keys.
+CONTENT_PREFIXES: Final = (*_FOREIGN_PREFIXES, *(prefix for dialect in DIALECTS for prefix in dialect.content_prefixes))
+#: Span events whose very fields are a message (conventions up to 1.36): all their attributes are content.
+CONTENT_EVENTS: Final = frozenset(
+    {
+        "gen_ai.system.message",
+        "gen_ai.user.message",
+        "gen_ai.assistant.message",
+        "gen_ai.tool.message",
+        "gen_ai.choice",
+        "gen_ai.content.prompt",
+        "gen_ai.content.completion",
+        "db.query.result",
+        "db.search.result",
+    }
+)
+
+
+def is_content_key(key: str) -> bool:
+    """Whether an attribute of this name holds users' text, in any dialect."""
+    return key in CONTENT_KEYS or key.startswith(CONTENT_PREFIXES)

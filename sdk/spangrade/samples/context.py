@@ -1,0 +1,159 @@
+"""``Sample.context``: what else belongs to a call, each thing in its fixed place.
+
+The keys: ``kind``, ``span_name``, ``status`` (ok or error) and ``duration_s`` (None where the clock makes no sense) are
+always there. Where known: ``messages`` (the conversation as it was sent, system turn included; the answer is `output`),
+``choices`` (all output messages, when there are several), ``system``, ``model``, ``response_id``, ``usage``,
+``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
+``session_id``, ``user_id``, ``retrievals`` (those that did not give the documents), ``documents_cut``,
+``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not all
+had arrived. What `set_context` gave stands beside these; a name of ours is ours.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from spangrade.samples.family import Family, by_end, by_start
+from spangrade.samples.reading import Call
+from spangrade.samples.retrieval import Evidence, described
+
+MAX_TOOL_CALLS: Final = 256
+
+
+def context_of(
+    carrier: Call, own: Sequence[Call], below: Sequence[Call], found: Evidence, sources: Sequence[Call]
+) -> dict[str, Any]:
+    """The context of a sample.
+
+    Args:
+        carrier: the call that carries the score.
+        own: the calls that make up the sample, the carrier among them.
+        below: the calls under them.
+        found: the documents and retrievals.
+        sources: the calls of which input, output or documents were taken.
+    """
+    speaker = _speaker(carrier, below)
+    mine = (carrier.reading, speaker.reading)
+    context: dict[str, Any] = {}
+    for call in sorted([*below, *own], key=lambda c: (any(c is o for o in own), by_start(c))):
+        context.update(call.reading.context)  # what the outermost says last counts
+    known: dict[str, Any] = {
+        "messages": list(speaker.reading.messages),
+        "choices": list(speaker.reading.output_messages) if len(speaker.reading.output_messages) > 1 else [],
+        "system": _first(r.system for r in mine),
+        "model": _first(r.model for r in mine),
+        "response_id": carrier.reading.response_id,
+        "usage": usage([*own, *below]),
+        "finish_reasons": list(speaker.reading.finish_reasons),
+        "tool_calls": tool_calls([*own, *below]),
+        "reasoning": speaker.reading.reasoning,
+        "session_id": _first(c.reading.session_id for c in [carrier, *own, *below]),
+        "user_id": _first(c.reading.user_id for c in [carrier, *own, *below]),
+        "retrievals": described(found.others),
+        "documents_cut": dict(found.cut) if found.cut is not None else None,
+        "dropped_attributes": sum(c.span.dropped_attributes for c in sources),
+        "searched": found.searched,
+        "refusal": carrier.reading.refusal or speaker.reading.refusal,
+        "truncated": any(c.reading.truncated for c in sources),
+    }
+    context.update({key: value for key, value in known.items() if value})
+    context["kind"] = carrier.kind
+    context["span_name"] = carrier.span.name
+    context["status"] = "error" if carrier.span.status == "error" else "ok"
+    context["duration_s"] = duration_s(own)
+    return context
+
+
+def _speaker(carrier: Call, below: Iterable[Call]) -> Call:
+    """The call whose conversation this is: the carrier's own, else that of the last model call to end below it."""
+    if carrier.kind == "llm" or carrier.reading.messages:
+        return carrier
+    return max((call for call in below if call.kind == "llm"), key=by_end, default=carrier)
+
+
+def duration_s(own: Sequence[Call]) -> float | None:
+    """From the first start to the last end, in seconds; None where a time is missing or runs backwards."""
+    start, end = min(call.span.start_ns for call in own), max(call.span.end_ns for call in own)
+    return (end - start) / 1e9 if 0 < start <= end else None
+
+
+def usage(calls: Sequence[Call]) -> dict[str, int]:
+    """Tokens of all model calls, each counted once (C070).
+
+    A model call inside another is the same call seen by a second instrumentation, so the outer one counts, or the inner
+    ones where it says nothing. Totals that agents and chains repeat count only when no model call says anything.
+    """
+    family = Family(calls)
+    total: dict[str, int] = {}
+    for key in ("input_tokens", "output_tokens"):
+        counted = [
+            call.reading.usage[key]
+            for call in family.calls
+            if call.kind == "llm" and key in call.reading.usage and not _counted_above(family, call, key)
+        ]
+        if not counted:
+            counted = [
+                call.reading.usage[key]
+                for call in family.calls
+                if call.kind in ("agent", "chain")
+                and key in call.reading.usage
+                and not any(key in above.reading.usage for above in family.ancestors(call))
+            ]
+        if counted:
+            total[key] = sum(counted)
+    return total
+
+
+def _counted_above(family: Family, call: Call, key: str) -> bool:
+    return any(above.kind == "llm" and key in above.reading.usage for above in family.ancestors(call))
+
+
+def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
+    """The tool calls that the models asked for, in order, with their results; then those only tool spans tell of.
+
+    Of a model call seen by two instrumentations the outer one counts. Agents repeat what their models asked for, so they
+    count only when no model call tells.
+    """
+    family = Family(calls)
+    ordered = family.calls
+    models = [call for call in ordered if call.kind == "llm" and call.reading.tool_calls]
+    askers = [call for call in models if not any(above in models for above in family.ancestors(call))]
+    askers = askers or [call for call in ordered if call.kind in ("agent", "chain")]
+    entries: list[dict[str, Any]] = []
+    results: dict[str, Any] = {}
+    seen: set[str | None] = set()
+    for call in ordered:
+        for message in call.reading.messages:
+            if message.get("role") == "tool" and message.get("tool_call_id"):
+                results.setdefault(message["tool_call_id"], message.get("content"))
+    for call in askers:
+        for asked in call.reading.tool_calls:
+            call_id = asked.get("id")
+            if call_id is None or call_id not in seen:
+                seen.add(call_id)
+                entries.append(dict(asked))
+    for call in ordered:
+        if call.kind == "tool":
+            _add_executed(entries, call)
+    for entry in entries:
+        if "result" not in entry and entry.get("id") in results:
+            entry["result"] = results[entry["id"]]
+    return entries[:MAX_TOOL_CALLS]
+
+
+def _add_executed(entries: list[dict[str, Any]], call: Call) -> None:
+    unnamed = {"name": call.span.name, "arguments": call.reading.input}
+    named: Mapping[str, Any] = next(iter(call.reading.tool_calls), unnamed)
+    done: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+    if call.reading.output is not None:
+        done["result"] = call.reading.output
+    call_id = done.get("id")
+    for entry in entries:
+        same = entry.get("id") == call_id if call_id is not None else entry.get("name") == done.get("name")
+        if same and "result" not in entry:
+            entry.update({**done, **entry})
+            return
+    entries.append(done)
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)

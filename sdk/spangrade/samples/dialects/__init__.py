@@ -1,0 +1,13 @@
+"""The dialects, in the order in which they are believed: what a vendor says explicitly before what is generic.
+
+A new dialect is one module with the members of `Dialect`, and one entry here.
+"""
+
+from typing import Final
+
+from spangrade.samples.dialects import openinference, otel_genai, own, plain
+from spangrade.samples.dialects.base import Dialect
+
+DIALECTS: Final[tuple[Dialect, ...]] = (own, openinference, otel_genai, plain)
+
+__all__ = ["DIALECTS", "Dialect"]

@@ -1,0 +1,244 @@
+"""OpenInference 0.1.42: ``openinference.span.kind``, ``input.value``, ``output.value``, flattened messages, documents.
+
+Source: Arize-ai/openinference, spec/semantic_conventions.md. ``input.value`` and ``output.value`` without a kind are
+read here too. LLM spans that hold only the raw request and response as JSON are read by `payloads`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spangrade import semconv
+from spangrade._values import bounded, snapshot
+from spangrade.model.documents import read_documents
+from spangrade.model.span import SpanData
+from spangrade.samples import scalars
+from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
+from spangrade.samples.flat import elements, grouped
+from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
+from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
+from spangrade.samples.parts import read_message, read_turns
+from spangrade.samples.payloads import Payload, read_request, read_response
+from spangrade.samples.reading import Reading
+
+KINDS: Final[Mapping[str, str]] = {
+    "llm": "llm",
+    "chain": "chain",
+    "agent": "agent",
+    "tool": "tool",
+    "retriever": "retriever",
+    "reranker": "reranker",
+    "embedding": "embedding",
+    "guardrail": "guardrail",
+    "evaluator": EVALUATOR,
+    "decision": "chain",
+    "prompt": NOT_A_CALL,  # a template being filled in
+}
+_MESSAGES: Final = ("llm.input_messages.", "llm.output_messages.")
+_PROMPTS: Final = ("llm.prompts.", "llm.choices.")
+_DOCUMENTS: Final = ("retrieval.documents.", "reranker.output_documents.")
+
+name: Final = "openinference"
+kind_marks: Final[Mapping[str, KindMark]] = {
+    semconv.OI_KIND: KindMark(KINDS),
+    semconv.OI_INPUT: KindMark(present="chain"),
+    semconv.OI_OUTPUT: KindMark(present="chain"),
+    # When a span has more attributes than its limit, the Python SDK drops the oldest, so the kind goes first.
+    "llm.model_name": KindMark(present="llm"),
+    "llm.output_messages.0.message.role": KindMark(present="llm"),
+    "llm.output_messages.0.message.content": KindMark(present="llm"),
+    "retrieval.documents.0.document.content": KindMark(present="retriever"),
+}
+content_keys: Final = frozenset(
+    {
+        semconv.OI_INPUT,
+        semconv.OI_OUTPUT,
+        "llm.prompt_template.template",
+        "llm.prompt_template.variables",
+        "llm.function_call",
+        "reranker.query",
+        "tool.parameters",
+    }
+)
+content_prefixes: Final = (
+    *_MESSAGES,
+    *_PROMPTS,
+    "retrieval.documents.",
+    "reranker.input_documents.",
+    "reranker.output_documents.",
+    "embedding.embeddings.",
+    "input.images.",
+    "output.images.",
+    "input.documents.",
+    "output.documents.",
+    "input.audio.",
+    "output.audio.",
+)
+_CLAIMS: Final = (semconv.OI_KIND, *kind_marks, "llm.response.model_name", "retrieval.documents.0.document.id")
+
+
+def claims(attributes: Mapping[str, Any]) -> bool:
+    return any(key in attributes for key in _CLAIMS)
+
+
+def read(span: SpanData) -> Reading:
+    attributes = span.attributes
+    flat = grouped(attributes, (*_MESSAGES, *_PROMPTS, *_DOCUMENTS))
+    declared = KINDS.get((scalars.first_name(attributes, semconv.OI_KIND) or "").lower())
+    kind = declared or ("llm" if any(key in flat for key in (*_MESSAGES, *_PROMPTS)) else None)
+    given, given_cut = _value(attributes, semconv.OI_INPUT, semconv.OI_INPUT_MIME)
+    result, result_cut = _value(attributes, semconv.OI_OUTPUT, semconv.OI_OUTPUT_MIME)
+    asked, said, request, response = _conversation(flat, given, result, attributes if kind == "llm" else {})
+    said_answer = answer(said)
+    messages, asked_cut = as_messages(asked)
+    choices, said_cut = as_messages(said)
+    if asked and (kind == "llm" or given is None):
+        question = last_user_text(asked)
+        given = question if question is not None or request.known else given
+    if said and (kind == "llm" or result is None):
+        result = said_answer.text
+    calls = said_answer.tool_calls
+    if kind == "tool":
+        calls = _executed(attributes, given)
+    finish = scalars.names(attributes.get("llm.finish_reason")) or said_answer.finish_reasons
+    return Reading(
+        name,
+        kind=kind,
+        input=given,
+        output=result,
+        messages=messages,
+        output_messages=choices,
+        system=system_text(asked),
+        documents=_documents(flat, kind, attributes),
+        query=scalars.text(attributes.get("reranker.query")),
+        tool_calls=calls,
+        model=scalars.first_name(
+            attributes,
+            "llm.response.model_name",
+            "llm.model_name",
+            "llm.request.model_name",
+            "embedding.model_name",
+            "reranker.model_name",
+        )
+        or response.model
+        or request.model,
+        response_id=response.response_id,
+        finish_reasons=finish,
+        usage=scalars.usage(attributes, ("llm.token_count.prompt",), ("llm.token_count.completion",)) or response.usage,
+        session_id=session_id(attributes),
+        user_id=user_id(attributes),
+        metadata=_metadata(attributes),
+        reasoning=said_answer.reasoning,
+        refusal=said_answer.refusal,
+        truncated=given_cut or result_cut or asked_cut or said_cut,
+    )
+
+
+def _value(attributes: Mapping[str, Any], key: str, mime_key: str) -> tuple[Any, bool]:
+    """``input.value`` or ``output.value``: parsed when its mime type says JSON, else text as it is."""
+    value = attributes.get(key)
+    if not isinstance(value, str):
+        return snapshot(value), False
+    mime = attributes.get(mime_key)
+    if isinstance(mime, str) and "json" in mime.lower():
+        return read_value(value)
+    return bounded(value), False
+
+
+def _conversation(
+    flat: Mapping[str, list[dict[str, Any]]], given: Any, result: Any, llm: Mapping[str, Any]
+) -> tuple[list[Turn], list[Turn], Payload, Payload]:
+    """The turns of both sides: flattened messages, else completion prompts, else (LLM spans) the raw payloads."""
+    asked = [turn for item in flat.get("llm.input_messages.", ()) for turn in _message(item, "unknown")]
+    said = [turn for item in flat.get("llm.output_messages.", ()) for turn in _message(item, "assistant")]
+    if not asked:
+        prompts = (item.get("prompt.text") for item in flat.get("llm.prompts.", ()))
+        asked = [Turn("user", prompt) for prompt in prompts if isinstance(prompt, str)]
+    if not said:
+        texts = (item.get("completion.text") for item in flat.get("llm.choices.", ()))
+        said = [turn for text in texts if isinstance(text, str) for turn in read_message(text, "assistant")]
+    request, response = Payload(), Payload()
+    if llm:
+        request = _payload(read_request, given, llm.get(semconv.OI_INPUT))
+        response = _payload(read_response, result, llm.get(semconv.OI_OUTPUT))
+    return asked or request.turns, said or response.turns, request, response
+
+
+def _payload(reader: Any, parsed: Any, raw: Any) -> Payload:
+    """A parsed request or response; of a message list that was cut, what is whole."""
+    found: Payload = reader(parsed)
+    if not found.known and isinstance(parsed, str) and isinstance(raw, str) and looks_json(raw):
+        try:
+            found = reader(loads(raw))  # JSON that nobody called JSON
+        except ValueError:
+            if raw.lstrip().startswith("[") and looks_cut(raw):
+                role = "user" if reader is read_request else "assistant"
+                return Payload(read_turns(read_items(raw), role), known=True)
+    return found
+
+
+def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
+    """One flattened message, unfolded and read like any other."""
+    message: dict[str, Any] = {
+        "role": item.get("message.role"),
+        "name": item.get("message.name"),
+        "tool_call_id": item.get("message.tool_call_id"),
+        "content": item.get("message.content"),
+        "finish_reason": item.get("message.finish_reason"),
+    }
+    contents = elements(item, "message.contents.")
+    if contents:
+        parts = [{key.removeprefix("message_content."): value for key, value in part.items()} for part in contents]
+        message["content"] = [message["content"], *parts] if message["content"] else parts
+    calls = [
+        {
+            "id": call.get("tool_call.id"),
+            "name": call.get("tool_call.function.name"),
+            "arguments": call.get("tool_call.function.arguments"),
+        }
+        for call in elements(item, "message.tool_calls.")
+    ]
+    function = item.get("message.function_call_name")
+    if function is not None:
+        calls.append({"name": function, "arguments": item.get("message.function_call_arguments_json")})
+    if calls:
+        message["tool_calls"] = calls
+    return read_message({key: value for key, value in message.items() if value is not None}, default_role)
+
+
+def _documents(
+    flat: Mapping[str, list[dict[str, Any]]], kind: str | None, attributes: Mapping[str, Any]
+) -> tuple[dict[str, Any], ...] | None:
+    """Retrieved documents; of a reranker what it put out."""
+    order = reversed(_DOCUMENTS) if kind == "reranker" else _DOCUMENTS
+    for prefix in order:
+        held: Any = flat.get(prefix)
+        if held is None:
+            whole = attributes.get(prefix[:-1])  # a structured list, where the sender's SDK allows one
+            held = read_items(whole).items if whole is not None else None
+        if held is not None:
+            return read_documents([_document(item) if isinstance(item, Mapping) else item for item in held])
+    return None
+
+
+def _document(item: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {str(key).removeprefix("document."): value for key, value in item.items()}
+    if isinstance(plain.get("metadata"), str):
+        plain["metadata"] = read_object(plain["metadata"])
+    return plain
+
+
+def _executed(attributes: Mapping[str, Any], given: Any) -> tuple[dict[str, Any], ...]:
+    tool = scalars.first_name(attributes, "tool.name", semconv.TOOL_NAME)
+    if tool is None:
+        return ()
+    arguments = read_loose(attributes.get("tool.parameters"))[0] if given is None else given
+    call = {"id": scalars.first_name(attributes, "tool.id", "tool_call.id"), "name": tool, "arguments": arguments}
+    return ({key: value for key, value in call.items() if value is not None},)
+
+
+def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    found = read_object(attributes.get(semconv.OI_METADATA))
+    tags = scalars.names(attributes.get("tag.tags"))
+    if tags and "tags" not in found:
+        found["tags"] = list(tags)
+    return found

@@ -1,0 +1,187 @@
+"""OpenTelemetry GenAI as of conventions 1.37: messages as JSON (or structured values) in ``gen_ai.*`` attributes.
+
+Source: open-telemetry/semantic-conventions-genai (model/gen-ai/spans.yaml, the message JSON schemas). The span event
+``gen_ai.client.inference.operation.details`` with the same keys is read too. Conventions up to 1.36 are another
+dialect.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spangrade import semconv
+from spangrade.model.documents import read_documents
+from spangrade.model.span import SpanData
+from spangrade.samples import scalars
+from spangrade.samples.dialects.base import EVALUATOR, KindMark, session_id, user_id
+from spangrade.samples.jsontext import read_items, read_loose
+from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, system_text
+from spangrade.samples.parts import read_message, read_turns
+from spangrade.samples.reading import Reading
+
+DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+
+#: Standard operations, and a few that are met in practice. Unknown ones are like agents, as the conventions advise.
+OPERATIONS: Final[Mapping[str, str]] = {
+    "chat": "llm",
+    "generate_content": "llm",
+    "text_completion": "llm",
+    "response": "llm",  # MLflow
+    "embeddings": "embedding",
+    "retrieval": "retriever",
+    "search_memory": "retriever",
+    "rerank": "reranker",  # Vercel AI 7
+    "execute_tool": "tool",
+    "create_memory": "tool",
+    "update_memory": "tool",
+    "upsert_memory": "tool",
+    "delete_memory": "tool",
+    "create_memory_store": "tool",
+    "delete_memory_store": "tool",
+    "invoke_agent": "agent",
+    "create_agent": "agent",
+    "agent_step": "chain",  # Vercel AI 7
+    "plan": "chain",
+    "execute_task": "chain",  # Traceloop
+    "invoke_workflow": "chain",
+    "evaluation": EVALUATOR,  # proposed in semantic-conventions-genai#185
+}
+
+name: Final = "otel_genai"
+kind_marks: Final[Mapping[str, KindMark]] = {
+    semconv.OPERATION_NAME: KindMark(OPERATIONS, default="agent"),
+    semconv.INPUT_MESSAGES: KindMark(present="llm"),
+    semconv.OUTPUT_MESSAGES: KindMark(present="llm"),
+    semconv.TOOL_ARGUMENTS: KindMark(present="tool"),
+    semconv.TOOL_RESULT: KindMark(present="tool"),
+    semconv.RETRIEVAL_QUERY: KindMark(present="retriever"),
+    semconv.RETRIEVAL_DOCUMENTS: KindMark(present="retriever"),
+}
+content_keys: Final = frozenset(
+    {
+        semconv.INPUT_MESSAGES,
+        semconv.OUTPUT_MESSAGES,
+        semconv.SYSTEM_INSTRUCTIONS,
+        semconv.TOOL_ARGUMENTS,
+        semconv.TOOL_RESULT,
+        semconv.RETRIEVAL_DOCUMENTS,
+        semconv.RETRIEVAL_QUERY,
+    }
+)
+content_prefixes: Final = ("gen_ai.prompt.variable.",)
+_CLAIMS: Final = (semconv.OPERATION_NAME, *kind_marks, semconv.REQUEST_MODEL, semconv.CONVERSATION_ID)
+_EVENT_KEYS: Final = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS)
+
+
+def claims(attributes: Mapping[str, Any]) -> bool:
+    return any(key in attributes for key in _CLAIMS)
+
+
+def read(span: SpanData) -> Reading:
+    attributes = _with_details(span)
+    kind = _kind(attributes)
+    asked, asked_cut = _turns(attributes, semconv.INPUT_MESSAGES, "user")
+    said, said_cut = _turns(attributes, semconv.OUTPUT_MESSAGES, "assistant")
+    instructions, system_cut = _system(attributes.get(semconv.SYSTEM_INSTRUCTIONS))
+    response = answer(said)
+    documents, documents_cut = _documents(attributes)
+    messages, more_cut = as_messages([Turn("system", instructions), *asked] if instructions else asked)
+    choices, still_more_cut = as_messages(said)
+    given: Any = last_user_text(asked)
+    result: Any = response.text
+    query = scalars.text(attributes.get(semconv.RETRIEVAL_QUERY))
+    calls = response.tool_calls
+    if kind == "tool":
+        given, asked_cut = read_loose(attributes.get(semconv.TOOL_ARGUMENTS))
+        result, said_cut = read_loose(attributes.get(semconv.TOOL_RESULT))
+        calls = _executed(attributes, given)
+    elif query is not None and given is None:
+        given = query
+    finish = scalars.names(attributes.get(semconv.FINISH_REASONS)) or response.finish_reasons
+    return Reading(
+        name,
+        kind=kind,
+        input=given,
+        output=result,
+        messages=messages,
+        output_messages=choices,
+        system=instructions or system_text(asked),
+        documents=documents,
+        query=query,
+        tool_calls=calls,
+        model=scalars.first_name(attributes, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
+        response_id=scalars.first_name(attributes, semconv.RESPONSE_ID),
+        finish_reasons=finish,
+        usage=scalars.usage(
+            attributes,
+            (semconv.INPUT_TOKENS, "gen_ai.usage.prompt_tokens"),
+            (semconv.OUTPUT_TOKENS, "gen_ai.usage.completion_tokens"),
+        ),
+        session_id=session_id(attributes),
+        user_id=user_id(attributes),
+        reasoning=response.reasoning,
+        refusal=response.refusal,
+        truncated=any((asked_cut, said_cut, system_cut, documents_cut, more_cut, still_more_cut))
+        or out_of_tokens(finish, response),
+    )
+
+
+def out_of_tokens(finish: tuple[str, ...], response: Answer) -> bool:
+    """Whether the model ran out of tokens before it gave any answer (thoughts ate the limit)."""
+    return response.text is None and not response.tool_calls and any(f in ("length", "max_tokens") for f in finish)
+
+
+def _kind(attributes: Mapping[str, Any]) -> str | None:
+    operation = scalars.first_name(attributes, semconv.OPERATION_NAME)
+    if operation is not None:
+        return OPERATIONS.get(operation.lower(), "agent")
+    return next((mark.present for key, mark in kind_marks.items() if mark.present and key in attributes), None)
+
+
+def _with_details(span: SpanData) -> Mapping[str, Any]:
+    """The span's attributes, with content from its details event where the span itself has none."""
+    attributes = span.attributes
+    for event in span.events:
+        if event.name == DETAILS_EVENT:
+            extra = {k: event.attributes[k] for k in _EVENT_KEYS if k in event.attributes and k not in attributes}
+            if extra:
+                return {**event.attributes, **attributes, **extra}
+    return attributes
+
+
+def _turns(attributes: Mapping[str, Any], key: str, role: str) -> tuple[list[Turn], bool]:
+    value = attributes.get(key)
+    if value is None:
+        return [], False
+    found = read_items(value)
+    return read_turns(found, role), found.truncated
+
+
+def _system(value: Any) -> tuple[str | None, bool]:
+    """``gen_ai.system_instructions``: a bare list of parts, or text."""
+    if value is None:
+        return None, False
+    found = read_items(value)
+    parts = [*found.items, found.half] if found.half is not None else found.items
+    if len(parts) == 1 and isinstance(parts[0], Mapping) and "role" in parts[0]:  # a message, against the conventions
+        turns = read_message(parts[0], "system")
+    else:
+        turns = read_message({"role": "system", "parts": parts}, "system")
+    return system_text([Turn("system", turn.text) for turn in turns]), found.truncated
+
+
+def _documents(attributes: Mapping[str, Any]) -> tuple[tuple[dict[str, Any], ...] | None, bool]:
+    value = attributes.get(semconv.RETRIEVAL_DOCUMENTS)
+    if value is None:
+        return None, False
+    found = read_items(value)
+    return read_documents(found.items), found.truncated
+
+
+def _executed(attributes: Mapping[str, Any], arguments: Any) -> tuple[dict[str, Any], ...]:
+    """The one call that a tool span is."""
+    tool = scalars.first_name(attributes, semconv.TOOL_NAME)
+    if tool is None:
+        return ()
+    call = {"id": scalars.first_name(attributes, TOOL_CALL_ID), "name": tool, "arguments": arguments}
+    return ({key: value for key, value in call.items() if value is not None},)

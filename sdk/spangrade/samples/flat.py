@@ -1,0 +1,38 @@
+"""Lists flattened into attribute keys: ``llm.input_messages.10.message.role``.
+
+Indices are read as numbers (text order puts 10 before 2), gaps are closed, and anything but a plain decimal below
+10,000 is ignored, so that no sender can make us build a list of two thousand million elements.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_MAX_DIGITS: Final = 4
+
+
+def grouped(attributes: Mapping[str, Any], prefixes: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """For each of the ``prefixes`` (with their dot) that occurs, its elements in order.
+
+    An element is a dict of rest-of-key to value. One pass over the attributes, however many prefixes.
+    """
+    wanted = tuple(prefixes)
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for key, value in attributes.items():
+        if not isinstance(key, str) or not key.startswith(wanted):
+            continue
+        for prefix in wanted:
+            if key.startswith(prefix):
+                index, dot, rest = key[len(prefix) :].partition(".")
+                if dot and is_index(index):
+                    found.setdefault(prefix, {}).setdefault(int(index), {})[rest] = value
+    return {prefix: [items[index] for index in sorted(items)] for prefix, items in found.items()}
+
+
+def elements(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """`grouped` for one prefix."""
+    return grouped(attributes, (prefix,)).get(prefix, [])
+
+
+def is_index(digits: str) -> bool:
+    """A plain decimal of at most four digits: no sign, no leading zero."""
+    return len(digits) <= _MAX_DIGITS and digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")

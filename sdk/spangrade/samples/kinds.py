@@ -1,0 +1,70 @@
+"""The kind of a span, from a few of its attributes: asked on the application's thread for every span that ends.
+
+The marks of all dialects are joined once, at import. A span that is no call costs one pass over its keys in C (no value
+is looked at, nothing is parsed), however many dialects there are; that is also what is cheapest on the SDK's own
+attribute container, where a lookup that misses costs half a microsecond.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spangrade.samples.dialects import DIALECTS
+from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
+
+#: How others mark what their evaluators do, beyond the dialects that we read (C083).
+_EVALUATOR_MARKS: Final[Mapping[str, KindMark]] = {
+    "langfuse.observation.type": KindMark({"evaluator": EVALUATOR}),
+    # Its own judges' calls; applications may not use that prefix.
+    "langfuse.environment": KindMark(prefixes=(("langfuse-", EVALUATOR),)),
+    "ai.observability.span_type": KindMark({"eval": EVALUATOR, "eval_root": EVALUATOR, "eval_decision": EVALUATOR}),
+}
+
+
+def _joined() -> dict[str, tuple[KindMark, ...]]:
+    marks: dict[str, tuple[KindMark, ...]] = {}
+    for table in (*(dialect.kind_marks for dialect in DIALECTS), _EVALUATOR_MARKS):
+        for key, mark in table.items():
+            marks[key] = (*marks.get(key, ()), mark)
+    return marks
+
+
+_MARKS: Final = _joined()
+_ORDER: Final = {key: position for position, key in enumerate(_MARKS)}
+_KEYS: Final = frozenset(_MARKS)
+
+
+def quick_kind(attributes: Mapping[str, Any]) -> str | None:
+    """``llm``, ``agent``, ``chain``, ``retriever``, ``reranker``, ``embedding``, ``tool``, ``guardrail``, ``evaluator``.
+
+    None for a span that is no call (HTTP, SQL). A named kind is believed before a fallback for unknown names, and that
+    before the mere presence of content. Evaluator traffic is told here only as far as attributes name it; `extract` also
+    looks at the system text.
+    """
+    hits = _KEYS.intersection(attributes)
+    if not hits:
+        return None
+    named = fallback = present = None
+    for key in sorted(hits, key=_ORDER.__getitem__) if len(hits) > 1 else hits:
+        value = attributes.get(key)
+        word = value.strip().lower() if isinstance(value, str) else None
+        for mark in _MARKS[key]:
+            kind = None if word is None else _named(mark, word)
+            if kind is not None:
+                if kind == EVALUATOR:
+                    return kind
+                named = named or kind
+            elif word:
+                fallback = fallback or mark.default
+            if present is None or (present == "chain" and mark.present):
+                present = mark.present
+    kind = named or fallback or present
+    return None if kind == NOT_A_CALL else kind
+
+
+def _named(mark: KindMark, word: str) -> str | None:
+    kind = mark.values.get(word)
+    if kind is None:
+        for beginning, meant in mark.prefixes:
+            if word.startswith(beginning):
+                return meant
+    return kind

@@ -1,0 +1,148 @@
+"""Requests and responses of model APIs, as found whole in ``input.value`` and ``output.value`` of LLM spans.
+
+Read are the shapes of OpenAI chat and completions, OpenAI Responses (also wrapped as ``{"response": ...}``), Anthropic
+messages, Gemini ``contents``/``candidates``, Ollama ``message``, LangChain ``generations``, and bare message lists.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from spangrade.samples import scalars
+from spangrade.samples.jsontext import Items
+from spangrade.samples.messages import Turn
+from spangrade.samples.parts import read_message, read_turns, text_of
+
+_MAX_DEPTH: Final = 3
+
+
+@dataclass(slots=True)
+class Payload:
+    """What a request or response says. No turns and ``known`` False: the shape is not one that we know."""
+
+    turns: list[Turn] = field(default_factory=list)
+    known: bool = False
+    model: str | None = None
+    response_id: str | None = None
+    usage: dict[str, int] = field(default_factory=dict)
+
+
+def read_request(value: Any, depth: int = 0) -> Payload:
+    """The conversation in a parsed request."""
+    if _is_message_list(value):
+        return Payload(_turns(value, "user"), known=True)
+    if not isinstance(value, Mapping):
+        return Payload()
+    found = Payload(model=scalars.first_name(value, "model"))
+    for key in ("system", "instructions", "system_instruction", "systemInstruction"):
+        system = _system(value.get(key))
+        if system:
+            found.turns.append(Turn("system", system))
+            break
+    if isinstance(value.get("messages"), (list, tuple)):
+        batch = value["messages"]
+        if batch and isinstance(batch[0], (list, tuple)):  # LangChain: one list per prompt
+            batch = batch[0]
+        found.turns += _turns(batch, "unknown")
+    elif isinstance(value.get("contents"), (list, tuple, str)):
+        contents = value["contents"]
+        found.turns += _turns([contents] if isinstance(contents, str) else contents, "user")
+    elif isinstance(value.get("input"), str) or _is_message_list(value.get("input")):
+        given = value["input"]
+        found.turns += _turns([given] if isinstance(given, str) else given, "user")
+    elif isinstance(value.get("prompt"), str):
+        found.turns.append(Turn("user", value["prompt"]))
+    elif isinstance(value.get("prompts"), (list, tuple)):
+        found.turns += [Turn("user", prompt) for prompt in value["prompts"][:64] if isinstance(prompt, str)]
+    elif isinstance(value.get("request"), Mapping) and depth < _MAX_DEPTH:
+        return read_request(value["request"], depth + 1)
+    else:
+        return Payload()
+    found.known = True
+    return found
+
+
+def read_response(value: Any, depth: int = 0) -> Payload:
+    """The choices in a parsed response."""
+    if _is_message_list(value):
+        return Payload(_choices_of(value), known=True)
+    if not isinstance(value, Mapping):
+        return Payload()
+    found = Payload(
+        model=scalars.first_name(value, "model", "modelVersion", "model_version"),
+        response_id=scalars.first_name(value, "id", "responseId", "response_id"),
+        usage=_usage(value),
+    )
+    if isinstance(value.get("choices"), (list, tuple)):
+        found.turns = [turn for choice in value["choices"][:64] for turn in _choice(choice)]
+    elif isinstance(value.get("candidates"), (list, tuple)):
+        found.turns = [turn for choice in value["candidates"][:64] for turn in _choice(choice)]
+    elif isinstance(value.get("output"), (list, tuple)):
+        found.turns = _choices_of(value["output"])
+    elif isinstance(value.get("response"), Mapping) and depth < _MAX_DEPTH:
+        return read_response(value["response"], depth + 1)
+    elif isinstance(value.get("message"), Mapping):
+        found.turns = read_message(value["message"], "assistant")
+    elif value.get("role") is not None and "content" in value:
+        found.turns = read_message(value, "assistant")
+    elif isinstance(value.get("generations"), (list, tuple)):
+        found.turns = [turn for choice in _flat(value["generations"]) for turn in _choice(choice)]
+    else:
+        return Payload()
+    found.known = True
+    return found
+
+
+def _is_message_list(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and bool(value)
+        and all(isinstance(item, Mapping) and ("role" in item or "type" in item) for item in value)
+        and any("role" in item or "content" in item for item in value)
+    )
+
+
+def _turns(items: Any, default_role: str) -> list[Turn]:
+    return read_turns(Items(list(items)), default_role)
+
+
+def _choices_of(items: Any) -> list[Turn]:
+    """Messages are choices; the items of the Responses API (thoughts, calls, messages) are parts of one turn."""
+    if any(isinstance(item, Mapping) and item.get("type") is not None for item in items):
+        return read_message({"role": "assistant", "content": list(items)}, "assistant")
+    return _turns(items, "assistant")
+
+
+def _choice(choice: Any) -> list[Turn]:
+    if not isinstance(choice, Mapping):
+        return []
+    inner = next((choice[key] for key in ("message", "content", "delta") if isinstance(choice.get(key), Mapping)), None)
+    turns = read_message(inner, "assistant") if inner is not None else []
+    if not turns and isinstance(choice.get("text"), str):
+        turns = read_message(choice["text"], "assistant")
+    reason = scalars.first_name(choice, "finish_reason", "finishReason")
+    for turn in turns:
+        turn.finish_reason = turn.finish_reason or reason
+    return turns
+
+
+def _flat(value: Any) -> list[Any]:
+    return [item for part in value[:64] for item in (part[:64] if isinstance(part, (list, tuple)) else [part])]
+
+
+def _system(value: Any) -> str | None:
+    if isinstance(value, Mapping) and "parts" in value:
+        value = value["parts"]
+    return text_of(value) if isinstance(value, (str, list, tuple)) else None
+
+
+def _usage(value: Mapping[str, Any]) -> dict[str, int]:
+    for key in ("usage", "usageMetadata", "usage_metadata"):
+        held = value.get(key)
+        if isinstance(held, Mapping):
+            return scalars.usage(
+                held,
+                ("input_tokens", "prompt_tokens", "promptTokenCount", "prompt_token_count"),
+                ("output_tokens", "completion_tokens", "candidatesTokenCount", "candidates_token_count"),
+            )
+    return {}

@@ -1,0 +1,177 @@
+"""One sample's way through both lanes: its metrics, then the judges chosen for it."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spangrade.errors import JudgeError
+from spangrade.model.evaluator import EvaluatorInfo, Verdict
+from spangrade.model.outcome import Outcome
+from spangrade.model.policy import Placed
+from spangrade.model.sample import Sample
+from spangrade.model.score import FAIL, PASS, Skip
+from spangrade.samples.reading import Call
+from spangrade.scoring.redaction import Redact, redacted
+from spangrade.scoring.seam import Ticket
+from spangrade.scoring.selection import Budget, Selection, Selector
+from spangrade.scoring.worker import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """An evaluator in the pipeline: its policy's state, and its place in a lane."""
+
+    placed: Placed
+    selector: Selector
+    budget: Budget
+    turn: Turn
+
+    @property
+    def info(self) -> EvaluatorInfo:
+        """The evaluator's identity."""
+        info: EvaluatorInfo = self.placed.evaluator.info
+        return info
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a pair ended."""
+
+    outcome: Outcome
+    reason: str = ""
+    verdict: Verdict | None = None
+    error_type: str | None = None
+    message: str = ""
+    duration_s: float | None = None
+
+
+class Owner(Protocol):
+    """The pipeline, as a job sees it."""
+
+    @property
+    def redact(self) -> Redact | None: ...
+
+    def pair_ended(self, job: "Job", seat: Seat, selection: Selection, ended: Ended) -> None: ...
+
+    def metrics_ended(self, job: "Job") -> None: ...
+
+    def on_loop(self, step: "PairStep", awaitable: Any) -> None: ...
+
+
+@dataclass(eq=False)
+class Job:
+    """A sample with everything that grades it. ``results`` (metric name → pass, fail, error, skipped, or the label) feeds
+    the judges' ``when``."""
+
+    owner: Owner
+    call: Call
+    sample: Sample
+    ticket: Ticket
+    partial: bool
+    metrics: Sequence[tuple[Seat, Selection]]
+    judges: Sequence[tuple[Seat, Selection]]
+    results: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _left: int = 0
+
+    def __post_init__(self) -> None:
+        self._left = len(self.metrics)
+
+    def metric_ended(self, name: str, ended: Ended) -> None:
+        """Note a metric's result; after the last one the judges' turn comes."""
+        with self._lock:
+            self.results[name] = _result(ended)
+            self._left -= 1
+            last = self._left == 0
+        if last:
+            self.owner.metrics_ended(self)
+
+
+def _result(ended: Ended) -> str:
+    if ended.outcome is Outcome.SCORED and ended.verdict is not None:
+        verdicts = [g.passed for g in ended.verdict.scores if g.passed is not None]
+        if verdicts:
+            return PASS if all(verdicts) else FAIL
+        return ended.verdict.scores[0].label or "scored"
+    return "skipped" if ended.outcome is Outcome.SKIPPED else "error"
+
+
+@dataclass(eq=False, slots=True)
+class PairStep:
+    """One (sample, evaluator) pair on its way through a lane."""
+
+    job: Job
+    seat: Seat
+    selection: Selection
+
+    @property
+    def turn(self) -> Turn:
+        """Where it stands."""
+        return self.seat.turn
+
+    def run(self) -> Any:
+        """Runs on a lane's thread; what it raises becomes the outcome."""
+        policy, sample = self.seat.placed.policy, self.job.sample
+        if policy.when is not None and not policy.matches(sample, self.job.results):
+            return Ended(Outcome.NOT_SAMPLED, "when")
+        if not self.seat.budget.take():
+            return Ended(Outcome.OVER_BUDGET, "calls")
+        redact = self.job.owner.redact
+        if redact is not None and self.seat.info.kind == "llm":
+            sample = redacted(sample, redact)
+        return self.seat.placed.evaluator.evaluate(sample)
+
+    def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
+        """The evaluator came back."""
+        if fault is None and asyncio.iscoroutine(result):
+            self.job.owner.on_loop(self, result)
+            return
+        self._end(_ended(result, fault, duration_s))
+
+    def gave_up(self, why: str, duration_s: float) -> None:
+        """The evaluator did not come back in time, or never ran."""
+        if why == "timeout":
+            limit = self.turn.timeout_s
+            self._end(Ended(Outcome.TIMEOUT, why, None, "timeout", f"gave no result within {limit:g} s", duration_s))
+        else:
+            self._end(Ended(Outcome.DROPPED, why))
+
+    def _end(self, ended: Ended) -> None:
+        self.job.owner.pair_ended(self.job, self.seat, self.selection, ended)
+        if self.seat.info.kind == "code":
+            self.job.metric_ended(self.seat.info.name, ended)
+
+
+def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended:
+    if isinstance(fault, Skip):
+        return Ended(Outcome.SKIPPED, _reason(str(fault)), duration_s=duration_s)
+    if isinstance(fault, JudgeError):
+        if fault.kind == "timeout":
+            return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s)
+        if fault.kind == "circuit_open":
+            return Ended(Outcome.DROPPED, fault.kind)
+        return Ended(Outcome.ERROR, fault.kind, None, fault.kind, str(fault), duration_s)
+    if fault is not None:
+        kind = type(fault).__name__
+        return Ended(Outcome.ERROR, kind, None, kind, _text(fault), duration_s)
+    if isinstance(result, Ended):
+        return result
+    if not isinstance(result, Verdict) or not result.scores:
+        kind = type(result).__name__
+        message = f"the evaluator returned {kind} where the pipeline needs a Verdict with at least one score"
+        return Ended(Outcome.ERROR, "no_verdict", None, "no_verdict", message, duration_s)
+    return Ended(Outcome.SCORED, "", result, duration_s=duration_s)
+
+
+def _reason(text: str) -> str:
+    # A counter's reason must stay low in cardinality: "documents missing" yes, a sentence about this sample no.
+    return text if text.endswith("missing") and len(text) <= 64 else "none"
+
+
+def _text(fault: BaseException) -> str:
+    try:
+        return str(fault)[:1000]
+    except Exception:  # noqa: BLE001 - str() of a user's exception is user code
+        return "(its message could not be read)"

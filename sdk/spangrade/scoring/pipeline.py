@@ -1,0 +1,442 @@
+"""The one pipeline of both hosts: spans in, scores out, every pair accounted for.
+
+Threads: the application's only puts an `Offer` on a queue. One timer thread of ours takes them off, reads them into
+Samples and watches all deadlines; it runs no user code. Lane 1 runs metrics, lane 2 judges.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from spangrade import _guard, _suppress
+from spangrade._log import once
+from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.outcome import Outcome, ScoreRecord, SpanRef
+from spangrade.model.policy import Placed
+from spangrade.model.sample import Sample
+from spangrade.model.score import Graded
+from spangrade.samples.assemble import root_sample, sample_of
+from spangrade.samples.extract import extract
+from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.samples.window import Decided, TraceWindow
+from spangrade.scoring.clock import Clock, SystemClock
+from spangrade.scoring.job import Ended, Job, PairStep, Seat
+from spangrade.scoring.loop import LoopThread
+from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.redaction import Redact
+from spangrade.scoring.seam import Offer, Sink, Ticket
+from spangrade.scoring.selection import ALWAYS, Budget, Selection, Selector
+from spangrade.scoring.worker import Lane, Turn
+from spangrade.semconv import CONVERSATION_ID, SCORED_BY, SESSION_ID
+
+ASSEMBLY_SHARE: Final = {"code": 0.8, "llm": 0.5}  # of the hold: how long a call may wait for its local root
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Bounds. Times in seconds.
+
+    ``metric_hold`` and ``judge_hold``: how long a span may wait for metrics only, and for a judge.
+    """
+
+    metric_hold: float = 1.0
+    judge_hold: float = 5.0
+    metric_threads: int = 2
+    judge_threads: int = 8
+    max_offers: int = 10_000
+    max_steps: int = 10_000
+    metric_limit: int = 2  # threads that one metric may occupy
+
+
+@dataclass(frozen=True, slots=True)
+class _RootEnded:
+    trace_id: int
+    span_id: int
+
+
+class _Stop:
+    pass
+
+
+@dataclass(slots=True)
+class _Flush:
+    done: threading.Event
+
+
+class Pipeline:
+    """Grades what it is offered with ``placed``; hands results to ``sink``; counts in ``ledger``."""
+
+    def __init__(
+        self,
+        placed: Sequence[Placed],
+        sink: Sink,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        ledger: Ledger | None = None,
+        redact: Redact | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.redact = redact
+        self.clock = clock or SystemClock()
+        self.ledger = ledger or Ledger()
+        self._sink = sink
+        self._seats = [self._seat(p) for p in placed]
+        self.targets = frozenset(seat.info.target for seat in self._seats)
+        self._has_judge = any(seat.info.kind != "code" for seat in self._seats)
+        self._idle = threading.Condition()
+        self._fresh_state()
+
+    def _fresh_state(self) -> None:
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+        self._window: TraceWindow[Ticket] = TraceWindow()
+        self._metrics_lane = Lane("metrics", self.settings.metric_threads, self.settings.max_steps, self.clock, self._wake)
+        self._judges_lane = Lane(
+            "judges", self.settings.judge_threads, self.settings.max_steps, self.clock, self._wake, float("inf")
+        )
+        self._loop = LoopThread()
+        self._open = {"code": 0, "llm": 0}  # pairs that have not ended, by kind
+        self._thread: threading.Thread | None = None
+        self._start_lock = threading.Lock()
+        self._closed = False
+
+    def _seat(self, placed: Placed) -> Seat:
+        evaluator, info = placed.evaluator, placed.evaluator.info
+        limit = self.settings.judge_threads if info.kind == "llm" else self.settings.metric_limit
+        return Seat(
+            placed,
+            Selector(info, placed.policy, self.clock),
+            Budget(placed.policy.budget or {}, self.clock),
+            Turn(info.name, evaluator.timeout, limit),
+        )
+
+    # --- the host's side ---------------------------------------------------------------------------------------------
+
+    def offer(self, offer: Offer) -> bool:
+        """Take one ended span; never blocks, never raises. False: not taken, the span is the host's again."""
+        if self._closed or self._queue.qsize() >= self.settings.max_offers or not self._started():
+            self._refused(offer, "shutdown" if self._closed else "overload")
+            return False
+        self._queue.put(offer)
+        return True
+
+    def root_ended(self, trace_id: int, span_id: int) -> None:
+        """An entry span that is no call itself has ended: what waits below it can be decided."""
+        if not self._closed:
+            self._queue.put(_RootEnded(trace_id, span_id))
+
+    def _refused(self, offer: Offer, reason: str) -> None:
+        # Nothing was read of the span, so which evaluators it meets is told by kind and place alone.
+        if offer.ticket is None:
+            return
+        call = extract(offer.span)
+        if call is None or call.evaluator:
+            return
+        for seat in self._seats:
+            target = seat.info.target
+            is_root = target == "root" and call.kind in ROOT_KINDS and not (offer.lineage and offer.lineage.under_call)
+            if target == call.kind or is_root:
+                self.ledger.met(seat.info)
+                self.ledger.ended(seat.info, Outcome.DROPPED, reason)
+
+    def _wake(self) -> None:
+        self._queue.put(None)
+
+    def _started(self) -> bool:
+        if self._thread is not None:
+            return True
+        with self._start_lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="spangrade-timer", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter is shutting down
+                    return False
+                self._thread = thread
+        return True
+
+    # --- the timer thread ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        with _suppress.evaluator_scope():
+            upcoming: float | None = None
+            while True:
+                item: Any = None
+                try:
+                    wait = None if upcoming is None else max(0.0, upcoming - self.clock.monotonic())
+                    item = self._queue.get(timeout=wait)
+                except Empty:
+                    pass
+                if isinstance(item, _Stop):
+                    return
+                with _guard.guard("pipeline.take"):
+                    self._take(item)
+                with _guard.guard("pipeline.tick"):
+                    upcoming = self.tick()
+
+    def _take(self, item: Any) -> None:
+        if isinstance(item, Offer):
+            try:
+                self._read(item)
+            finally:
+                if item.ticket is not None:
+                    self._sink.settle(item.ticket)  # the host counts one for the reading itself
+        elif isinstance(item, _RootEnded):
+            self._decided(self._window.root_ended(item.trace_id, item.span_id))
+        elif isinstance(item, _Flush):
+            for decided in self._window.decide_all():
+                self._decided(decided)
+            item.done.set()
+
+    def tick(self) -> float | None:
+        """Act on every deadline that has passed; returns when the next one is due. Called by the timer thread."""
+        now = self.clock.monotonic()
+        for decided in self._window.due(now):
+            self._decided(decided)
+        times = (
+            self._window.next_due(),
+            self._sink.expire(now),
+            self._metrics_lane.check(now),
+            self._judges_lane.check(now),
+        )
+        return min((t for t in times if t is not None), default=None)
+
+    def _read(self, offer: Offer) -> None:
+        span, ticket = offer.span, offer.ticket
+        call = extract(span)
+        scorable = call is not None and not call.evaluator
+        if offer.lineage is None:
+            self._read_without_lineage(offer, call if scorable else None)
+        elif scorable and call is not None:
+            wants_root = ticket is not None and "root" in self.targets and call.kind in ROOT_KINDS
+            held = ticket if wants_root and not offer.lineage.under_call else None
+            decide_at = self._hold_limits(offer, held)
+            if held is not None:
+                self._sink.expect(held, 1)
+            self._decided(self._window.add(call, offer.lineage, held, offer.arrived, decide_at))
+        if scorable and call is not None and ticket is not None:
+            self._direct(call, ticket)
+        if offer.lineage is not None and offer.lineage.root_id == span.span_id and not scorable:
+            self._decided(self._window.root_ended(span.trace_id, span.span_id))
+
+    def _read_without_lineage(self, offer: Offer, call: Call | None) -> None:
+        span = offer.span
+        wants_root = call is not None and "root" in self.targets and call.kind in ROOT_KINDS
+        held = offer.ticket if wants_root else None
+        decide_at = self._hold_limits(offer, held)
+        if held is not None:
+            self._sink.expect(held, 1)
+        ids = (span.trace_id, span.span_id, span.parent_span_id)
+        self._window.arrive(call, ids, span.is_local_root, held, offer.arrived, decide_at)
+
+    def _hold_limits(self, offer: Offer, held: Ticket | None) -> float:
+        """Set when the span must leave at the latest; returns when its root must be decided."""
+        judged = self._has_judge and any(
+            seat.info.kind != "code" and seat.selector.would_choose(offer.span.trace_id, offer.span.trace_state)
+            for seat in self._seats
+        )
+        limit = self.settings.judge_hold if judged else self.settings.metric_hold
+        if offer.ticket is not None:
+            self._sink.until(offer.ticket, offer.arrived + limit)
+        share = ASSEMBLY_SHARE["llm" if judged else "code"]
+        return offer.arrived + limit * share if held is not None else float("inf")
+
+    def _decided(self, decided: Decided[Ticket] | None) -> None:
+        if decided is None:
+            return
+        for handle in decided.rest:
+            self._sink.settle(handle)
+        if decided.carrier is None:
+            return
+        try:
+            found = root_sample(decided.tops, decided.parts, partial=decided.partial)
+            if found is not None:
+                self._start_job(found[0], found[1], decided.carrier, "root", decided.partial)
+        finally:
+            self._sink.settle(decided.carrier)
+
+    def _direct(self, call: Call, ticket: Ticket) -> None:
+        """Evaluators whose target is the kind of this very span."""
+        if call.kind in self.targets:
+            self._start_job(call, sample_of(call), ticket, call.kind, partial=False)
+
+    def _start_job(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
+        already = call.span.attributes.get(SCORED_BY) or ()
+        seats = [s for s in self._seats if s.info.target == target and s.info.key not in already]
+        if not seats:
+            return
+        span = call.span
+        chosen = [(s, s.selector.decide(span.trace_id, span.trace_state) if s.info.kind != "code" else ALWAYS) for s in seats]
+        job = Job(
+            self,
+            call,
+            sample,
+            ticket,
+            partial,
+            [(s, sel) for s, sel in chosen if s.info.kind == "code"],
+            [(s, sel) for s, sel in chosen if s.info.kind != "code" and sel.chosen],
+        )
+        for seat, _ in chosen:
+            self.ledger.met(seat.info)
+        with self._idle:
+            self._open["code"] += len(job.metrics)
+            self._open["llm"] += len(chosen) - len(job.metrics)
+        self._sink.taken(ticket, [s.info for s in seats])
+        self._sink.expect(ticket, len(seats))
+        for seat, selection in chosen:
+            if not selection.chosen:
+                self.pair_ended(job, seat, selection, Ended(Outcome.NOT_SAMPLED, selection.reason))
+        if not job.metrics:
+            self.metrics_ended(job)
+            return
+        steps = [PairStep(job, seat, selection) for seat, selection in job.metrics]
+        if not self._metrics_lane.submit(list(steps)):
+            self._drop(steps)
+
+    def _drop(self, steps: Sequence[PairStep]) -> None:
+        reason = "shutdown" if self._closed else "queue_full"
+        once(f"lane:{reason}", "scoring cannot keep up; pairs are dropped and counted", reason=reason)
+        for step in steps:
+            step.gave_up(reason, 0.0)
+
+    # --- what jobs call -------------------------------------------------------------------------------------------------
+
+    def metrics_ended(self, job: Job) -> None:
+        """All metrics of a sample have ended: its chosen judges' turn."""
+        for seat, selection in job.judges:
+            step = PairStep(job, seat, selection)
+            if not self._judges_lane.submit([step]):
+                self._drop([step])
+
+    def on_loop(self, step: PairStep, awaitable: Any) -> None:
+        """An async metric: its coroutine runs on our loop, its thread is free."""
+        started = self.clock.monotonic()
+
+        def done(result: Any, fault: BaseException | None) -> None:
+            duration = max(0.0, self.clock.monotonic() - started)
+            if isinstance(fault, TimeoutError):
+                step.gave_up("timeout", duration)
+            else:
+                step.done(result, fault, duration)
+
+        if not self._loop.run(awaitable, step.turn.timeout_s, done):
+            step.gave_up("shutdown", 0.0)
+
+    def pair_ended(self, job: Job, seat: Seat, selection: Selection, ended: Ended) -> None:
+        """The one counted end of a pair; then the span waits for one less."""
+        info = seat.info
+        try:
+            self.ledger.ended(info, ended.outcome, ended.reason)
+            records = _records(job, info, selection, ended, self.clock.time_ns())
+            if records:
+                self._sink.scores(job.ticket, info, records, ended.outcome is Outcome.SCORED)
+        finally:
+            self._sink.settle(job.ticket)
+            with self._idle:
+                self._open["code" if info.kind == "code" else "llm"] -= 1
+                self._idle.notify_all()
+
+    # --- flush and end -----------------------------------------------------------------------------------------------------
+
+    def drain(self, timeout: float, *, judges: bool) -> bool:
+        """Wait until everything offered before has its metrics (and, if asked, its judges); True when it has.
+
+        Samples that still wait for their local root are decided as they are (partial).
+        """
+        if self._thread is None:
+            return True
+        end = time.monotonic() + timeout  # a person or an exit waits here: real time, whatever clock scoring has
+        flush = _Flush(threading.Event())
+        self._queue.put(flush)
+        if not flush.done.wait(timeout):
+            return False
+
+        def quiet() -> bool:
+            return self._open["code"] == 0 and (not judges or self._open["llm"] == 0)
+
+        with self._idle:
+            while not quiet():
+                left = end - time.monotonic()
+                if left <= 0:
+                    return False
+                self._idle.wait(left)
+        return True
+
+    def shutdown(self, timeout: float) -> bool:
+        """Drain within ``timeout``, then end all threads; what is left ends as dropped(shutdown). Safe to call twice."""
+        if self._closed:
+            return True
+        drained = self.drain(timeout, judges=True)
+        self._closed = True
+        self._metrics_lane.close()
+        self._judges_lane.close()
+        self._loop.stop()
+        self._queue.put(_Stop())
+        self._leftovers()
+        self._sink.release_all()
+        return drained
+
+    def _leftovers(self) -> None:
+        """Offers that nobody will read any more: count them, let their spans go."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(1.0)
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return
+            if isinstance(item, Offer):
+                self._refused(item, "shutdown")
+                if item.ticket is not None:
+                    self._sink.settle(item.ticket)
+            elif isinstance(item, _Flush):
+                item.done.set()
+
+    def after_fork(self) -> None:
+        """In a forked child: the parent's queue and threads are the parent's. Start afresh, lazily."""
+        closed = self._closed
+        self._idle = threading.Condition()
+        self._fresh_state()
+        self._closed = closed
+
+
+def _records(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
+    if ended.verdict is not None:
+        graded, details = ended.verdict.scores, ended.verdict.details
+    elif ended.error_type is not None:
+        graded, details = (Graded(info.name, explanation=ended.message),), {}
+    else:
+        return []
+    span = job.call.span
+    ref = SpanRef(
+        span.trace_id,
+        span.span_id,
+        span.trace_flags,
+        span.trace_state,
+        span.name,
+        span.end_ns,
+        job.call.reading.response_id,
+        _text(span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)),
+    )
+    return [
+        ScoreRecord(
+            ref,
+            info,
+            one,
+            now_ns,
+            selection.probability,
+            selection.reason,
+            job.partial,
+            ended.duration_s,
+            ended.error_type,
+            details,
+        )
+        for one in graded
+    ]
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

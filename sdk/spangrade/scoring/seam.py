@@ -1,0 +1,55 @@
+"""The seam between the pipeline and its two hosts: how a span comes in, and how its scores go out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.outcome import ScoreRecord
+from spangrade.model.span import SpanData
+from spangrade.samples.window import Lineage
+
+
+class Ticket:
+    """The host's handle for one span: it may wait for scores (held), or have left already.
+
+    Hosts subclass it. The pipeline only passes it back to the `Sink`.
+    """
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One ended span. ``ticket`` is None when the span has gone on and no score of its own is wanted (a part: its
+    documents or usage belong to another call). ``lineage`` is None where the host cannot know it."""
+
+    span: SpanData
+    ticket: Ticket | None
+    lineage: Lineage | None
+    arrived: float  # the clock's monotonic seconds
+
+
+class Sink(Protocol):
+    """What a host does with results. Every method is quick, never raises, and may be called from any thread."""
+
+    def expect(self, ticket: Ticket, pairs: int) -> None:
+        """The span is waited for by so many more results."""
+
+    def until(self, ticket: Ticket, deadline: float) -> None:
+        """The span leaves at ``deadline`` (monotonic seconds) at the latest."""
+
+    def taken(self, ticket: Ticket, evaluators: Sequence[EvaluatorInfo]) -> None:
+        """These evaluators have taken the span; later hops leave them out."""
+
+    def scores(self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool) -> None:
+        """One pair's scores (``scored``), or its one error record."""
+
+    def settle(self, ticket: Ticket) -> None:
+        """One result less to wait for; at none the span leaves."""
+
+    def expire(self, now: float) -> float | None:
+        """Let spans go whose time is up; returns when to call again."""
+
+    def release_all(self) -> None:
+        """Let every waiting span go with what it has."""

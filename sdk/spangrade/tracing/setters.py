@@ -1,0 +1,101 @@
+"""What application code says of the call it is in. Outside of a traced call each does nothing but warn once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry import trace as trace_api
+from opentelemetry.trace import Span
+
+from spangrade import _guard
+from spangrade import semconv as s
+from spangrade._log import once
+from spangrade._values import bounded, dumps, snapshot
+from spangrade.model.documents import read_documents
+from spangrade.tracing import capture
+from spangrade.tracing.call import TracedCall, current_call, off
+
+
+def _here(what: str) -> tuple[Span, TracedCall | None] | None:
+    """The innermost traced call, else the current span of another instrumentation; None, said once, where there is none."""
+    if off():
+        return None
+    call = current_call()
+    span = trace_api.get_current_span()
+    if call is not None and call.ended:
+        once(f"setter:{what}:ended", f"{what}() was called after its traced call had ended; ignored")
+        return None
+    if call is not None and call.span.get_span_context() == span.get_span_context():
+        return call.span, call
+    if not span.is_recording():
+        if not span.get_span_context().is_valid:
+            once(f"setter:{what}:outside", f"{what}() was called outside of any traced call; ignored")
+        return None
+    return span, None
+
+
+def set_input(value: Any) -> None:
+    """What was asked, in place of the function's arguments. Any value; text is best."""
+    with _guard.guard("set_input"):
+        if (here := _here("set_input")) is not None:
+            span, call = here
+            capture.write_input(span, call.kind if call else "chain", value)
+            if call is not None:
+                call.input_set = True
+
+
+def set_output(value: Any) -> None:
+    """What was answered, in place of the return value."""
+    with _guard.guard("set_output"):
+        if (here := _here("set_output")) is not None:
+            span, call = here
+            capture.write_output(span, call.kind if call else "chain", value)
+            if call is not None:
+                call.output_set = True
+
+
+def set_retrieval_documents(docs: Any) -> None:
+    """The retrieved documents that the answer rests on.
+
+    Texts, dicts (``content``, ``text``, ``page_content`` or ``document``, with ``id``, ``score``, ``metadata`` where
+    known), LangChain or LlamaIndex objects, ``(document, score)`` pairs, or lists of these. An empty list says: searched,
+    and found nothing. A second call replaces the first. They belong to the innermost traced call and are seen by the
+    root's Sample.
+    """
+    with _guard.guard("set_retrieval_documents"):
+        if (here := _here("set_retrieval_documents")) is not None:
+            documents = read_documents(docs)
+            if documents is not None:
+                here[0].set_attribute(s.RETRIEVAL_DOCUMENTS, dumps(snapshot(list(documents))))
+
+
+def set_metadata(metadata: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    """The application's own labels for this call (tenant, prompt version); later keys win."""
+    with _guard.guard("set_metadata"):
+        _merge("set_metadata", s.OI_METADATA, {**(metadata or {}), **more})
+
+
+def set_context(context: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    """Anything else that evaluators should see in ``sample.context``; later keys win."""
+    with _guard.guard("set_context"):
+        _merge("set_context", s.CONTEXT, {**(context or {}), **more})
+
+
+def _merge(what: str, key: str, values: Mapping[str, Any]) -> None:
+    here = _here(what)
+    if here is None:
+        return
+    span, call = here
+    kept: dict[str, Any] = {}
+    if call is not None:
+        kept = call.metadata if key == s.OI_METADATA else call.context
+    kept.update(values)
+    span.set_attribute(key, dumps(snapshot(kept)))
+
+
+def set_session(id: str, user: str | None = None) -> None:  # noqa: A002 - the word of the conventions
+    """The conversation (``session.id``) and the user (``user.id``) that this call belongs to."""
+    with _guard.guard("set_session"):
+        if (here := _here("set_session")) is not None:
+            here[0].set_attribute(s.SESSION_ID, bounded(str(id), 256))
+            if user is not None:
+                here[0].set_attribute(s.USER_ID, bounded(str(user), 256))
