@@ -80,7 +80,7 @@ class SupportBot:
         self._pages = {file.stem: file.read_text(encoding="utf-8") for file in sorted(DOCUMENTS_FOLDER.glob("*.md"))}
         self._index = Bm25(self._pages)
 
-    @sg.trace(kind="retriever")
+    @sg.trace(name="retrieve", kind="retriever")
     def retrieve(self, question: str, top_k: int = 2) -> list[Document]:
         """The support pages that fit the question best."""
         return [
@@ -88,7 +88,7 @@ class SupportBot:
             for key, score in self._index.search(question, top_k)
         ]
 
-    @sg.trace
+    @sg.trace(name="answer")
     def answer(self, question: str) -> str:
         """One question in, one answer out. This is the call whose span carries the scores."""
         documents = self.retrieve(question)

@@ -20,7 +20,7 @@ PIECES = st.sampled_from(
     [
         "{", "}", "[", "]", '"', ":", ",", "```json", "```", "\n", "<think>", "</think>", "[THINK]", "[/THINK]",
         '"score"', '"verdict"', '"reasoning": "r"', "Score: 4", "4/5", "pass", "\\", "\0", "\ufeff", "\ud83d", "1e999",
-        '{"score": 5}', '{"reasoning": "r", "score": 1}', '{"verdict": "pass"}', '{"reasoning": "r", "verdict": "fail"}',
+        '{"score": 5}', '{"reasoning": "r", "score": 1}', '{"verdict": "pass"}', '{"reason": "r", "verdict": "fail"}',
     ]
 )  # fmt: skip
 SOUP = st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
@@ -45,7 +45,11 @@ def check(text: str, finish: str | None, scale: Scale, graded: str = "") -> None
     try:
         reasoning, grade = read_verdict(text, finish, scale, graded=graded)
     except JudgeError as fault:
-        assert fault.kind in KINDS
+        kind = fault.kind
+    else:
+        kind = None
+    if kind is not None:
+        assert kind in KINDS
         return
     assert on_scale(grade, scale)
     assert 0 <= scale.value(grade) <= 1

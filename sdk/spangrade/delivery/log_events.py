@@ -68,7 +68,7 @@ class GatedExporter(LogRecordExporter):
 
     def shutdown(self) -> None:
         """End the exporter behind."""
-        self._inner.shutdown()
+        self._inner.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Exporters keep nothing."""

@@ -66,7 +66,7 @@ class LocalMetric:
         name = self.name or getattr(self.fn, "__name__", "") or type(self.fn).__name__
         what = f"metric {name!r}"
         object.__setattr__(self, "name", check_name(name, "metric"))
-        requires = (self.requires,) if isinstance(self.requires, str) else tuple(self.requires)
+        requires = tuple(self.requires)
         for required in requires:
             if required not in SAMPLE_FIELDS:
                 raise ConfigError(f"{what} requires {required!r}; a Sample has {', '.join(SAMPLE_FIELDS)}")

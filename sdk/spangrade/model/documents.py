@@ -31,6 +31,7 @@ _METADATA: Final = ("metadata", "meta", "extra_info", "document.metadata")
 _SURE_LISTS: Final = ("documents", "docs", "source_documents", "source_nodes")
 _LISTS: Final = (*_SURE_LISTS, "nodes", "results", "matches", "hits", "chunks")
 _VECTORS: Final = frozenset({"embedding", "embeddings", "vector", "vectors", "values", "sparse_values"})
+_SHAPE: Final = frozenset({"id", "content", "score", "metadata"})
 _MAX_DEPTH: Final = 4
 _MAX_ITEMS: Final = 20_000  # looked at, good or bad, nested lists together
 
@@ -203,6 +204,8 @@ def _document(item: Any, depth: int) -> dict[str, Any] | None:
     """One document, or None when this is not one."""
     if isinstance(item, str):
         return {"content": bounded(item, MAX_DOCUMENT_CHARS)}
+    if type(item) is dict and _SHAPE.issuperset(item) and isinstance(item.get("content"), str):
+        return _of_shape(item)
     if isinstance(item, (list, tuple)) and not hasattr(type(item), "_fields"):
         pair = _pair(item)
         if pair is None:
@@ -215,6 +218,20 @@ def _document(item: Any, depth: int) -> dict[str, Any] | None:
     if stored is None or _holds_list(stored):
         return None
     return _of_fields(stored, isinstance(item, dict), depth)
+
+
+def _of_shape(item: dict[str, Any]) -> dict[str, Any]:
+    """What is in our own shape already: the same result as `_of_fields`, sooner."""
+    given_id, score, metadata = _id(item.get("id")), _number(item.get("score")), item.get("metadata")
+    document: dict[str, Any] = {} if given_id is None else {"id": given_id}
+    document["content"] = bounded(item["content"], MAX_DOCUMENT_CHARS)
+    if score is not None:
+        document["score"] = score
+    if metadata is not None:
+        plain = _metadata(item, False, set())
+        if plain:
+            document["metadata"] = plain
+    return document
 
 
 def _holds_list(stored: Mapping[str, Any]) -> bool:
@@ -359,6 +376,8 @@ def _pair(value: Any) -> tuple[Any, float] | None:
 
 def _number(value: Any) -> float | None:
     """A finite number, also as text, or as a scalar that knows its float (numpy)."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, bytes, bytearray, list, dict, tuple, set, complex)):
         return None
     if isinstance(value, str):
@@ -376,6 +395,8 @@ def _number(value: Any) -> float | None:
 def _id(value: Any) -> str | None:
     if value is None or isinstance(value, (bool, float, list, dict, tuple)):
         return None
+    if type(value) is str and value.isascii() and len(value) <= 1_024:
+        return value or None
     plain = snapshot(value)
     text = str(plain) if isinstance(plain, int) else plain
     placeholder = isinstance(text, str) and text.startswith("<") and not isinstance(value, str)

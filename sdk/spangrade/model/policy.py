@@ -33,8 +33,8 @@ class Policy:
     def __post_init__(self) -> None:
         if isinstance(self.rate, bool) or not isinstance(self.rate, (int, float)) or not 0 < self.rate <= 1:
             raise ConfigError(f"rate {self.rate!r} is not a share above 0 and up to 1, such as 0.05 for one in twenty")
-        if isinstance(self.when, list):
-            object.__setattr__(self, "when", tuple(self.when))
+        if self.when is not None and not isinstance(self.when, str) and not callable(self.when):
+            object.__setattr__(self, "when", tuple(self.when))  # a list, from YAML
         for condition in self.conditions():
             name, _, result = condition.rpartition(".")
             if not name or result not in _RESULTS:

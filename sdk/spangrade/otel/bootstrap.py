@@ -278,7 +278,7 @@ def _chain(said: Mapping[str, Any], targets: list[str | None]) -> tuple[SpanProc
     chain = BatchSpanProcessor(SettlingExporter(exporters[0]))
     if len(exporters) == 1:
         return chain, exporters
-    several = SynchronousMultiSpanProcessor()
+    several = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
     several.add_span_processor(chain)
     for other in exporters[1:]:
         several.add_span_processor(BatchSpanProcessor(SettlingExporter(other, settle=False)))
@@ -321,7 +321,7 @@ def _foreign_provider(provider: Any, said: Mapping[str, Any], targets: list[str 
 def _take_over(runtime: _Runtime) -> bool:
     """The provider's exporting processors go behind ours; False (said once) where its processors cannot be moved."""
     mine = runtime.processor
-    behind = SynchronousMultiSpanProcessor()
+    behind = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
 
     def change(found: tuple[SpanProcessor, ...]) -> tuple[SpanProcessor, ...]:
         moved = [p for p in found if p is not mine and sdk_private.is_exporting(p)]
@@ -420,10 +420,10 @@ def _end_exports(runtime: _Runtime, end: float) -> None:
     if not runtime.own_provider:
         bounded(lambda: _force_flush(runtime, end - time.monotonic()), max(0.2, end - time.monotonic()))
         return
-    done = bounded(lambda: (runtime.provider.shutdown(), True)[1], max(0.5, end - time.monotonic() - 0.5))
+    done = bounded(runtime.provider.shutdown, max(0.5, end - time.monotonic() - 0.5))
     if not done:  # an exporter that retries into the void listens to its own shutdown
         for exporter in runtime.exporters:
-            bounded(lambda exporter=exporter: (exporter.shutdown(), True)[1], 0.3)  # type: ignore[misc]
+            bounded(exporter.shutdown, 0.3)
 
 
 def _register_exit() -> None:

@@ -111,7 +111,7 @@ def _grpc_takes_logs(endpoint: str) -> bool:
         grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(parts.netloc)
     )
     try:
-        export = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export")
+        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export")
         export(b"", timeout=2.0)
     except grpc.RpcError as fault:
         return bool(fault.code() is not grpc.StatusCode.UNIMPLEMENTED)

@@ -50,9 +50,10 @@ class Engine:
         end = time.monotonic() + timeout
         done = self.pipeline.drain(timeout, judges=True)
         self.sink.hold.release_all()
-        if self.log_events is not None and self.log_events.open:
+        log_events = self.log_events
+        if log_events is not None and log_events.open:
             left = max(0.0, end - time.monotonic())
-            done = bounded(lambda: self.log_events.force_flush(int(left * 1000)), left) and done  # type: ignore[union-attr]
+            done = bounded(lambda: log_events.force_flush(int(left * 1000)), left) and done
         return done
 
     def finish(self, budget: float = EXIT_BUDGET_S) -> None:
@@ -70,7 +71,7 @@ class Engine:
                 hook(max(0.0, end - time.monotonic()))
         log_events = self.log_events
         if log_events is not None:
-            bounded(lambda: (log_events.shutdown(), True)[1], max(0.2, end - time.monotonic()))
+            bounded(log_events.shutdown, max(0.2, end - time.monotonic()))
 
     def after_fork(self) -> None:
         """In a forked child: nothing of the parent's is ours."""
@@ -79,13 +80,16 @@ class Engine:
         self.sink.hold.after_fork()
 
 
-def bounded(work: Callable[[], bool], timeout: float) -> bool:
-    """Run ``work`` on a daemon thread for at most ``timeout`` seconds: the SDK's own flush and shutdown keep to none."""
+def bounded(work: Callable[[], object], timeout: float) -> bool:
+    """Run ``work`` on a daemon thread for at most ``timeout`` seconds: the SDK's own flush and shutdown keep to no limit.
+
+    True when it ended in time, without a fault, and did not return False.
+    """
     result: list[bool] = []
 
     def run() -> None:
         with _guard.guard("engine.bounded"):
-            result.append(bool(work()))
+            result.append(work() is not False)
 
     thread = threading.Thread(target=run, name="spangrade-flush", daemon=True)
     try:
@@ -95,7 +99,6 @@ def bounded(work: Callable[[], bool], timeout: float) -> bool:
         return bool(result and result[0])
     thread.join(timeout)
     return bool(result and result[0])
-
 
 
 _current: Engine | None = None

@@ -128,7 +128,7 @@ class ScoringExporter(SpanExporter):
         if engine is not None:
             with _guard.guard("scoring_exporter.shutdown"):
                 engine.finish()
-        self._batch.shutdown()
+        self._batch.shutdown()  # type: ignore[no-untyped-call]
 
 
 def entry_point() -> SpanExporter:

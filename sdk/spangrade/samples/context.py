@@ -5,8 +5,8 @@ always there. Where known: ``messages`` (the conversation as it was sent, system
 ``choices`` (all output messages, when there are several), ``system``, ``model``, ``response_id``, ``usage``,
 ``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
 ``session_id``, ``user_id``, ``retrievals`` (those that did not give the documents), ``documents_cut``,
-``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not all
-had arrived. What `set_context` gave stands beside these; a name of ours is ours.
+``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not
+all had arrived. What `set_context` gave stands beside these; a name of ours is ours.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,8 +110,8 @@ def _counted_above(family: Family, call: Call, key: str) -> bool:
 def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
     """The tool calls that the models asked for, in order, with their results; then those only tool spans tell of.
 
-    Of a model call seen by two instrumentations the outer one counts. Agents repeat what their models asked for, so they
-    count only when no model call tells.
+    Of a model call seen by two instrumentations the outer one counts. Agents repeat what their models asked for, so
+    they count only when no model call tells.
     """
     family = Family(calls)
     ordered = family.calls

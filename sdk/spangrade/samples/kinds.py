@@ -11,18 +11,19 @@ from typing import Any, Final
 from spangrade.samples.dialects import DIALECTS
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
 
-#: How others mark what their evaluators do, beyond the dialects that we read (C083).
-_EVALUATOR_MARKS: Final[Mapping[str, KindMark]] = {
+#: Marks of vendors whose dialect is not read yet: what their evaluators do (C083), and placeholders (C065).
+_FOREIGN_MARKS: Final[Mapping[str, KindMark]] = {
     "langfuse.observation.type": KindMark({"evaluator": EVALUATOR}),
     # Its own judges' calls; applications may not use that prefix.
     "langfuse.environment": KindMark(prefixes=(("langfuse-", EVALUATOR),)),
     "ai.observability.span_type": KindMark({"eval": EVALUATOR, "eval_root": EVALUATOR, "eval_decision": EVALUATOR}),
+    "logfire.span_type": KindMark({"pending_span": NOT_A_CALL}),
 }
 
 
 def _joined() -> dict[str, tuple[KindMark, ...]]:
     marks: dict[str, tuple[KindMark, ...]] = {}
-    for table in (*(dialect.kind_marks for dialect in DIALECTS), _EVALUATOR_MARKS):
+    for table in (*(dialect.kind_marks for dialect in DIALECTS), _FOREIGN_MARKS):
         for key, mark in table.items():
             marks[key] = (*marks.get(key, ()), mark)
     return marks
@@ -34,16 +35,15 @@ _KEYS: Final = frozenset(_MARKS)
 
 
 def quick_kind(attributes: Mapping[str, Any]) -> str | None:
-    """``llm``, ``agent``, ``chain``, ``retriever``, ``reranker``, ``embedding``, ``tool``, ``guardrail``, ``evaluator``.
+    """llm, agent, chain, retriever, reranker, embedding, tool, guardrail or evaluator; None for a span that is no call.
 
-    None for a span that is no call (HTTP, SQL). A named kind is believed before a fallback for unknown names, and that
-    before the mere presence of content. Evaluator traffic is told here only as far as attributes name it; `extract` also
-    looks at the system text.
+    A named kind is believed before a fallback for unknown names, and that before the mere presence of content.
+    Evaluator traffic is told here only as far as attributes name it; `extract` also looks at the system text.
     """
     hits = _KEYS.intersection(attributes)
     if not hits:
         return None
-    named = fallback = present = None
+    named = fallback = present = refused = None
     for key in sorted(hits, key=_ORDER.__getitem__) if len(hits) > 1 else hits:
         value = attributes.get(key)
         word = value.strip().lower() if isinstance(value, str) else None
@@ -52,13 +52,14 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
             if kind is not None:
                 if kind == EVALUATOR:
                     return kind
+                if kind == NOT_A_CALL:
+                    refused = kind
                 named = named or kind
             elif word:
                 fallback = fallback or mark.default
             if present is None or (present == "chain" and mark.present):
                 present = mark.present
-    kind = named or fallback or present
-    return None if kind == NOT_A_CALL else kind
+    return None if refused else named or fallback or present
 
 
 def _named(mark: KindMark, word: str) -> str | None:

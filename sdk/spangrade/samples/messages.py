@@ -52,10 +52,14 @@ class Turn:
         message: dict[str, Any] = {"role": self.role, "content": self.text or ""}
         if self.tool_calls:
             message["tool_calls"] = self.tool_calls[:MAX_TOOL_CALLS]
-        for key in ("tool_call_id", "name", "reasoning", "finish_reason"):
-            value = getattr(self, key)
-            if value:
-                message[key] = value
+        if self.tool_call_id:
+            message["tool_call_id"] = self.tool_call_id
+        if self.name:
+            message["name"] = self.name
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.finish_reason:
+            message["finish_reason"] = self.finish_reason
         if self.refusal:
             message["refusal"] = True
         return message

@@ -56,10 +56,11 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
     if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
         item = kwargs
     reader = _Reader()
-    kind = item.get("type")
-    if "role" not in item and isinstance(kind, str) and (kind in _CALL or kind in _RESULT or kind in _THOUGHT):
-        reader.part(item)  # an item of the Responses API stands where a message would
-        return reader.results or [_finish(reader, item, default_role, None)]
+    if "role" not in item:
+        kind = item.get("type")
+        if isinstance(kind, str) and (kind in _CALL or kind in _RESULT or kind in _THOUGHT):
+            reader.part(item)  # an item of the Responses API stands where a message would
+            return reader.results or [_finish(reader, item, default_role, None)]
     for key in ("parts", "content", "contents"):
         if item.get(key) is not None:
             reader.content(item[key])
@@ -83,10 +84,12 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
 
 
 def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text: str | None) -> Turn:
-    kind = scalars.name(item.get("type"))
     call_id = scalars.first_name(item, "tool_call_id", "toolCallId", "call_id")
-    role = normal_role(scalars.name(item.get("role")) or (kind if kind in ("human", "ai", "system", "tool") else None))
-    role = role or ("tool" if call_id and not reader.calls else default_role)
+    role = normal_role(scalars.name(item.get("role")))
+    if role is None:
+        kind = scalars.name(item.get("type"))  # LangChain
+        guessed = "tool" if call_id and not reader.calls else default_role
+        role = (normal_role(kind) if kind in ("human", "ai", "system", "tool") else None) or guessed
     said = text if text is not None else reader.joined()
     if role == "assistant" and said is not None:
         said, thought = split_thinking(said)
@@ -98,7 +101,7 @@ def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text:
         tool_calls=reader.calls,
         tool_call_id=call_id if role == "tool" else None,
         name=scalars.name(item.get("name")),
-        reasoning="\n".join(t for t in reader.thoughts if t) or None,
+        reasoning="\n".join(t for t in reader.thoughts if t) or None if reader.thoughts else None,
         refusal=reader.refusal,
         finish_reason=scalars.first_name(item, "finish_reason", "finishReason", "stop_reason"),
     )

@@ -62,17 +62,26 @@ def read_request(value: Any, depth: int = 0) -> Payload:
     return found
 
 
+def facts(value: Any) -> Payload:
+    """Of a parsed response only its id, model and usage, where its turns are known from elsewhere."""
+    if isinstance(value, Mapping) and isinstance(value.get("response"), Mapping):
+        value = value["response"]
+    if not isinstance(value, Mapping):
+        return Payload()
+    return Payload(
+        model=scalars.first_name(value, "model", "modelVersion", "model_version"),
+        response_id=scalars.first_name(value, "id", "responseId", "response_id"),
+        usage=_usage(value),
+    )
+
+
 def read_response(value: Any, depth: int = 0) -> Payload:
     """The choices in a parsed response."""
     if _is_message_list(value):
         return Payload(_choices_of(value), known=True)
     if not isinstance(value, Mapping):
         return Payload()
-    found = Payload(
-        model=scalars.first_name(value, "model", "modelVersion", "model_version"),
-        response_id=scalars.first_name(value, "id", "responseId", "response_id"),
-        usage=_usage(value),
-    )
+    found = facts(value)
     if isinstance(value.get("choices"), (list, tuple)):
         found.turns = [turn for choice in value["choices"][:64] for turn in _choice(choice)]
     elif isinstance(value.get("candidates"), (list, tuple)):

@@ -18,8 +18,11 @@ _MAX_NAME: Final = 1_024
 
 def name(value: Any) -> str | None:
     """A short text (a model, an id, a role), or None when there is none. Numbers become text."""
+    if value is None:
+        return None
     if isinstance(value, str):
-        return bounded(value.strip(), _MAX_NAME) or None
+        short = value.strip()
+        return (short if len(short) <= _MAX_NAME and short.isascii() else bounded(short, _MAX_NAME)) or None
     if isinstance(value, int) and not isinstance(value, bool):
         plain = snapshot(value)
         return plain if isinstance(plain, str) else str(plain)
@@ -29,9 +32,11 @@ def name(value: Any) -> str | None:
 def first_name(attributes: Mapping[str, Any], *keys: str) -> str | None:
     """The `name` under the first of ``keys`` that has one."""
     for key in keys:
-        found = name(attributes.get(key))
-        if found is not None:
-            return found
+        value = attributes.get(key)
+        if value is not None:
+            found = name(value)
+            if found is not None:
+                return found
     return None
 
 
@@ -60,7 +65,7 @@ def count(value: Any) -> int | None:
 
 
 def usage(attributes: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, int]:
-    """``input_tokens`` and ``output_tokens``, each the first of the given keys that holds a count; absent when unknown."""
+    """``input_tokens`` and ``output_tokens``, each under the first key that holds a count; absent when unknown."""
     found: dict[str, int] = {}
     for field, keys in (("input_tokens", inputs), ("output_tokens", outputs)):
         for key in keys:

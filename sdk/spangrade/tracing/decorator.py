@@ -69,12 +69,12 @@ class Tracing:
     def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
         """Decorate ``fn``."""
         if isinstance(fn, (staticmethod, classmethod)):
-            return type(fn)(self(fn.__func__))  # type: ignore[return-value]
+            return type(fn)(self(fn.__func__))
         if not callable(fn):
             raise ConfigError(f"trace: {fn!r} is not a function")
         if inspect.isclass(fn):
             raise ConfigError(f"trace: {fn.__name__} is a class; decorate its methods")
-        return _decorate(fn, self._name or getattr(fn, "__qualname__", type(fn).__name__), self._kind)
+        return _decorate(fn, self._name or str(getattr(fn, "__qualname__", type(fn).__name__)), self._kind)
 
     def __enter__(self) -> TracedCall:
         call = TracedCall(self._name or self._kind, self._kind)

@@ -12,7 +12,9 @@ from spangrade.model.sample import Sample
 
 CODE = "c0de" * 8
 ALL = ("input", "output", "expected", "documents", "metadata")
-FENCED = re.compile(rf"^<<<{CODE} (?P<name>[^\n>]*)>>>\n(?P<text>.*?)\n<<<{CODE} end of (?P=name)>>>$", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(
+    rf"^<<<{CODE} (?P<name>[^\n>]*)>>>\n(?P<text>.*?)\n<<<{CODE} end of (?P=name)>>>$", re.DOTALL | re.MULTILINE
+)
 
 
 def rubric(**changes: Any) -> Rubric:
@@ -49,7 +51,9 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("place", ["input", "output", "expected", "document", "document metadata", "metadata", "example"])
+@pytest.mark.parametrize(
+    "place", ["input", "output", "expected", "document", "document metadata", "metadata", "example"]
+)
 def test_a_planted_text_stays_inside_its_fence_even_by_one_who_knows_the_code(attack: str, place: str) -> None:
     values: dict[str, Any] = {"output": "an answer"}
     examples: tuple[dict[str, Any], ...] = ()

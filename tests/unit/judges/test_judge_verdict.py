@@ -14,7 +14,7 @@ FIVE = SCALES["1-5"]
 BINARY = SCALES["binary"]
 UNIT = Range("0-1", 0, 1, whole=False)  # the cases from the field were met on a scale of 0 to 1
 
-# --- read -------------------------------------------------------------------------------------------------------------
+# --- read ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ UNIT = Range("0-1", 0, 1, whole=False)  # the cases from the field were met on a
         (FIVE, "Score: 4", 4, ""),
         (FIVE, "**Final score:** 4 out of 5", 4, ""),
         (FIVE, "```json\n4\n```", 4, ""),
-        (FIVE, "\u200f\ufeff {\"score\": 2}\u200e", 2, ""),
+        (FIVE, '\u200f\ufeff {"score": 2}\u200e', 2, ""),
         (FIVE, 'Here it is:\n```json\n{"reasoning": "r", "score": 2}\n```\nAnything else?', 2, "r"),
         (FIVE, 'Score: 2\n{"reasoning": "r", "score": 2}', 2, "r"),
         (FIVE, 'The set {x} is fine.\n{"reasoning": "r", "score": 2}', 2, "r"),
@@ -59,7 +59,7 @@ def test_an_unambiguous_reply_is_read(scale: Scale, text: str, grade: float, rea
     assert type(read[1]) is type(grade)
 
 
-# --- refused ----------------------------------------------------------------------------------------------------------
+# --- refused ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_an_error_quotes_the_reply_cut() -> None:
         read_verdict("Dear grader, " + "x" * 5000, "stop", FIVE)
 
 
-# --- the cases from the field (../shared/cases, section H) ---------------------------------------------------------------
+# --- the cases from the field (../shared/cases, section H) --------------------------------------------------------
 
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "inputs"
 FILES = (
@@ -177,7 +177,7 @@ FILES = (
     "C075_judge_scores_as_text.json",
     "C082_judge_nonenglish.json",
 )
-# What each case allows, by file and id, on the scale 0-1: a number, or "error" where none may come; a pair where either is
+# What each case allows, by file and id, on the scale 0-1: a number, or "error" where none may come; several where any is
 # right. The last reply of a case counts.
 ALLOWED: dict[str, dict[str, tuple[Any, ...]]] = {
     "C072": {
@@ -255,7 +255,6 @@ def _outcome(case: dict[str, Any], scale: Scale, reply: int = -1) -> Any:
     try:
         return read_verdict(choice["message"].get("content"), choice["finish_reason"], scale)[1]
     except JudgeError as fault:
-        assert str(fault)
         return fault.kind
 
 
@@ -263,7 +262,11 @@ def _outcome(case: dict[str, Any], scale: Scale, reply: int = -1) -> Any:
 def test_a_case_from_the_field_gives_what_it_must(file: str, case: dict[str, Any]) -> None:
     allowed = ALLOWED[file][str(case["id"])]
     outcome = _outcome(case, UNIT)
-    assert outcome in allowed or ("error" in allowed and isinstance(outcome, str)), (case["id"], outcome, case["expect"])
+    assert outcome in allowed or ("error" in allowed and isinstance(outcome, str)), (
+        case["id"],
+        outcome,
+        case["expect"],
+    )
 
 
 @pytest.mark.parametrize(("file", "case"), _cases())

@@ -177,17 +177,13 @@ class _Error:
     """What an error body says, in whichever of the usual shapes; the start of the body where it has none of them."""
 
     def __init__(self, data: bytes) -> None:
-        text = data[: 64 * 1024].decode("utf-8", "replace")
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):
-            body = None
+        body = _json(data)
         found = body.get("error", body) if isinstance(body, dict) else body
         inner: Mapping[str, Any] = found if isinstance(found, dict) else {}
         self.code = str(inner.get("code") or inner.get("type") or "")
         self.param = str(inner.get("param") or "")
         said = inner.get("message") or inner.get("detail") or (found if isinstance(found, str) else None)
-        self.message = str(said) if said else ("" if inner else text.strip())
+        self.message = str(said) if said else ("" if inner else data[:4096].decode("utf-8", "replace").strip())
         words = f"{self.code} {inner.get('innererror') or ''}".lower()
         self.filtered = any(word in words for word in ("content_filter", "content_policy", "responsibleaipolicy"))
         self.adaptable = not self.filtered and not _TOO_LONG.search(f"{self.code} {self.message}")
@@ -195,12 +191,9 @@ class _Error:
 
 def _reply(data: bytes) -> JudgeReply:
     """The parts of a chat completion that a verdict needs; a body in another shape is a `JudgeError`."""
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        raise JudgeError("unparseable", "the endpoint answered 200 with a body that is not JSON") from None
+    body = _json(data)
     if not isinstance(body, dict):
-        raise JudgeError("unparseable", "the endpoint answered 200 with JSON that is no chat completion")
+        raise JudgeError("unparseable", "the endpoint answered 200 with something that is no chat completion")
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         if body.get("error"):  # some gateways answer 200 for an upstream's error
@@ -221,6 +214,14 @@ def _reply(data: bytes) -> JudgeReply:
         input_tokens=_count(usage.get("prompt_tokens")),
         output_tokens=_count(usage.get("completion_tokens")),
     )
+
+
+def _json(data: bytes) -> Any:
+    """The body as JSON, or None. The decoder's own error is not passed on: it holds the body, which may hold the key."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _text(content: Any) -> str:

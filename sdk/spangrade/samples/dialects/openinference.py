@@ -17,7 +17,7 @@ from spangrade.samples.flat import elements, grouped
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
 from spangrade.samples.parts import read_message, read_turns
-from spangrade.samples.payloads import Payload, read_request, read_response
+from spangrade.samples.payloads import Payload, facts, read_request, read_response
 from spangrade.samples.reading import Reading
 
 KINDS: Final[Mapping[str, str]] = {
@@ -87,14 +87,19 @@ def read(span: SpanData) -> Reading:
     kind = declared or ("llm" if any(key in flat for key in (*_MESSAGES, *_PROMPTS)) else None)
     given, given_cut = _value(attributes, semconv.OI_INPUT, semconv.OI_INPUT_MIME)
     result, result_cut = _value(attributes, semconv.OI_OUTPUT, semconv.OI_OUTPUT_MIME)
-    asked, said, request, response = _conversation(flat, given, result, attributes if kind == "llm" else {})
+    asked, said = _flat_turns(flat)
+    request, response = Payload(), Payload()
+    if kind == "llm":
+        request = Payload() if asked else _payload(read_request, given, attributes.get(semconv.OI_INPUT))
+        response = facts(result) if said else _payload(read_response, result, attributes.get(semconv.OI_OUTPUT))
+        asked, said = asked or request.turns, said or response.turns
     said_answer = answer(said)
     messages, asked_cut = as_messages(asked)
     choices, said_cut = as_messages(said)
     if asked and (kind == "llm" or given is None):
         question = last_user_text(asked)
         given = question if question is not None or request.known else given
-    if said and (kind == "llm" or result is None):
+    if (said or response.known) and (kind == "llm" or result is None):
         result = said_answer.text
     calls = said_answer.tool_calls
     if kind == "tool":
@@ -144,10 +149,8 @@ def _value(attributes: Mapping[str, Any], key: str, mime_key: str) -> tuple[Any,
     return bounded(value), False
 
 
-def _conversation(
-    flat: Mapping[str, list[dict[str, Any]]], given: Any, result: Any, llm: Mapping[str, Any]
-) -> tuple[list[Turn], list[Turn], Payload, Payload]:
-    """The turns of both sides: flattened messages, else completion prompts, else (LLM spans) the raw payloads."""
+def _flat_turns(flat: Mapping[str, list[dict[str, Any]]]) -> tuple[list[Turn], list[Turn]]:
+    """The turns of both sides: flattened messages, else the prompts and choices of the completions API."""
     asked = [turn for item in flat.get("llm.input_messages.", ()) for turn in _message(item, "unknown")]
     said = [turn for item in flat.get("llm.output_messages.", ()) for turn in _message(item, "assistant")]
     if not asked:
@@ -156,11 +159,7 @@ def _conversation(
     if not said:
         texts = (item.get("completion.text") for item in flat.get("llm.choices.", ()))
         said = [turn for text in texts if isinstance(text, str) for turn in read_message(text, "assistant")]
-    request, response = Payload(), Payload()
-    if llm:
-        request = _payload(read_request, given, llm.get(semconv.OI_INPUT))
-        response = _payload(read_response, result, llm.get(semconv.OI_OUTPUT))
-    return asked or request.turns, said or response.turns, request, response
+    return asked, said
 
 
 def _payload(reader: Any, parsed: Any, raw: Any) -> Payload:
@@ -178,11 +177,14 @@ def _payload(reader: Any, parsed: Any, raw: Any) -> Payload:
 
 def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
     """One flattened message, unfolded and read like any other."""
+    role, content = item.get("message.role"), item.get("message.content")
+    if len(item) == 2 and role is not None and content is not None:  # the usual case
+        return read_message({"role": role, "content": content}, default_role)
     message: dict[str, Any] = {
-        "role": item.get("message.role"),
+        "role": role,
         "name": item.get("message.name"),
         "tool_call_id": item.get("message.tool_call_id"),
-        "content": item.get("message.content"),
+        "content": content,
         "finish_reason": item.get("message.finish_reason"),
     }
     contents = elements(item, "message.contents.")

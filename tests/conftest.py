@@ -1,0 +1,46 @@
+"""Every test starts without a configured Spangrade, and fails when a fault of ours was swallowed in it."""
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry import trace as trace_api
+from opentelemetry.util._once import Once
+from spangrade import _log
+from spangrade.otel import bootstrap
+from spangrade.testing import CollectingExporter, no_swallowed_faults
+from spangrade.tracing import call
+
+
+@pytest.fixture(autouse=True)
+def swallowed_faults() -> Iterator[list[tuple[str, BaseException]]]:
+    """The guard's catch; a test that injects a fault clears it."""
+    with no_swallowed_faults() as faults:
+        yield faults
+
+
+@pytest.fixture(autouse=True)
+def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No provider, no engine, no environment of the developer's."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(("OTEL_", "SPANGRADE_")) and name not in ("SPANGRADE_CACHE", "SPANGRADE_REQUIRE_INTEGRATION"):
+            monkeypatch.delenv(name)
+    _forget_global_provider()
+    _log.forget_said()
+    yield
+    bootstrap.shutdown()
+    call.use_provider(None)
+    _forget_global_provider()
+
+
+def _forget_global_provider() -> None:
+    # OpenTelemetry has no public way to set a second global provider, and every test wants its own.
+    trace_api._TRACER_PROVIDER = None
+    trace_api._TRACER_PROVIDER_SET_ONCE = Once()
+
+
+@pytest.fixture
+def exporter() -> CollectingExporter:
+    """Where the spans of a test end."""
+    return CollectingExporter()
