@@ -9,6 +9,8 @@ from spangrade.scoring.seam import Ticket
 
 MAX_SPANS: Final = 4_096
 MAX_BYTES: Final = 64 * 2**20
+BURST: Final = 512  # spans released in one go: the batch processors behind drop what comes faster than they take
+PAUSE_S: Final = 0.01
 
 
 class Held(Ticket):
@@ -105,7 +107,7 @@ class Hold:
             self._release(held)
 
     def expire(self, now: float) -> float | None:
-        """Release what has waited long enough; returns the next deadline."""
+        """Release what has waited long enough, at most `BURST` at once; returns when to call again."""
         out: list[Held] = []
         with self._lock:
             for held in list(self._held.values()):
@@ -113,20 +115,27 @@ class Hold:
                     self._remove(held)
                     self.expired += 1
                     out.append(held)
+                    if len(out) == BURST:
+                        break
             upcoming = min((h.deadline for h in self._held.values()), default=None)
+            if upcoming is not None and upcoming <= now:
+                upcoming = now + PAUSE_S
         for one in out:
             self._release(one)
         return upcoming
 
-    def release_all(self, *, close: bool = False) -> None:
-        """Release everything now; with ``close``, nothing waits any more from here on."""
+    def release_all(self, *, close: bool = False, between: Callable[[], object] | None = None) -> None:
+        """Release everything now; with ``close``, nothing waits any more from here on. ``between`` is called after every
+        `BURST` spans, for whoever is behind to catch up."""
         with self._lock:
             self._closed = self._closed or close
             out = list(self._held.values())
             for held in out:
                 self._remove(held)
-        for one in out:
+        for n, one in enumerate(out, 1):
             self._release(one)
+            if between is not None and n % BURST == 0:
+                between()
 
     def _remove(self, held: Held) -> None:
         del self._held[id(held)]

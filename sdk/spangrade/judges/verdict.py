@@ -112,15 +112,15 @@ def read_verdict(
     stated = [value for pairs in verdicts for value in _graded(pairs, scale)]
     if len(stated) > 1:
         raise JudgeError("several_verdicts", f"the reply holds {len(stated)} verdicts{_quote(reply)}")
-    if any(_holds_verdict(pairs, scale) for pairs in read.objects if pairs is not verdicts[0]):
-        raise JudgeError("several_verdicts", f"another object of the reply holds a verdict too{_quote(reply)}")
+    if len(read.objects) > 1:
+        raise _unparseable("it holds several objects, so the one with the verdict may be a quotation", reply)
     grade = _read_grade(stated[0], scale, reply)
     if _contradicts(read.rest, grade, scale):
         raise JudgeError("several_verdicts", f"the text around the verdict states another one{_quote(reply)}")
     reasoning = _reasoning(verdicts[0])
     if doubt := _doubt(read.rest, reasoning):
         raise _unparseable(doubt, reply)
-    if reasoning and _squeezed(read.texts[read.objects.index(verdicts[0])]) in _squeezed(graded):
+    if reasoning and _squeezed(read.texts[0]) in _squeezed(graded):
         raise _unparseable("its verdict is copied from the graded text", reply)
     return reasoning or "", grade
 
@@ -165,20 +165,6 @@ def _take_apart(reply: str) -> _Read:
 def _graded(pairs: _Pairs, scale: Scale) -> list[Any]:
     """What stands under the scale's keys, however often."""
     return [value for key, value in pairs if key.strip().casefold() in scale.keys]
-
-
-def _holds_verdict(pairs: _Pairs, scale: Scale) -> bool:
-    """Whether there is a verdict at any depth of an object."""
-    left: list[Any] = [pairs]
-    while left:
-        value = left.pop()
-        if isinstance(value, _Pairs):
-            if _graded(value, scale):
-                return True
-            left.extend(item for _, item in value)
-        elif isinstance(value, list):
-            left.extend(value)
-    return False
 
 
 def _read_grade(raw: object, scale: Scale, reply: str) -> float:

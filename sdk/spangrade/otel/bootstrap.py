@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from spangrade import _guard, config
 from spangrade._log import log, once
 from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.hold import MAX_SPANS
 from spangrade.delivery.log_events import LogEvents
 from spangrade.errors import ConfigError
 from spangrade.judges.judge import LlmJudge
@@ -275,14 +276,23 @@ def _chain(said: Mapping[str, Any], targets: list[str | None]) -> tuple[SpanProc
     if exporter is not None and not isinstance(exporter, SpanExporter):
         raise ConfigError(f"exporter {type(exporter).__name__} is not an opentelemetry.sdk SpanExporter")
     exporters = [exporter] if exporter is not None else [otlp.span_exporter(target) for target in targets]
-    chain = BatchSpanProcessor(SettlingExporter(exporters[0]))
+    chain = _batch(SettlingExporter(exporters[0]))
     if len(exporters) == 1:
         return chain, exporters
     several = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
     several.add_span_processor(chain)
     for other in exporters[1:]:
-        several.add_span_processor(BatchSpanProcessor(SettlingExporter(other, settle=False)))
+        several.add_span_processor(_batch(SettlingExporter(other, settle=False)))
     return several, exporters
+
+
+def _batch(exporter: SpanExporter) -> BatchSpanProcessor:
+    """The SDK's batches, with room for everything that the hold may let go at once beside what the environment says."""
+    try:
+        usual = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "2048"))
+    except ValueError:
+        usual = 2048  # the SDK says what is wrong with it
+    return BatchSpanProcessor(exporter, max_queue_size=usual + MAX_SPANS)
 
 
 def _rechain(runtime: _Runtime, said: Mapping[str, Any], targets: list[str | None]) -> None:
@@ -385,7 +395,7 @@ def flush(timeout: float = 30.0) -> bool:
     with _guard.guard("flush"):
         engine, runtime = current_engine(), _runtime
         if engine is not None:
-            done = engine.flush(timeout)
+            done = engine.flush(timeout * 0.8)  # what is ready must still be exported when a judge takes all the time
         if runtime is not None:
             left = max(0.0, end - time.monotonic())
             done = bounded(lambda: _force_flush(runtime, left), left) and done

@@ -129,7 +129,8 @@ class SpangradeProcessor(SpanProcessor):
         if engine is not None and not self._shutdown:
             with _guard.guard("processor.force_flush"):
                 done = engine.pipeline.drain(timeout_millis / 1000, judges=False)
-                engine.sink.hold.release_all()
+                behind = self.next
+                engine.sink.hold.release_all(between=behind.force_flush if behind is not None else None)
         if self.next is not None:
             with _guard.guard("processor.next.force_flush"):
                 done = bool(self.next.force_flush(timeout_millis)) and done

@@ -63,9 +63,10 @@ def _is_judge(reading: Reading) -> bool:
 
 def _merge(kind: str, readings: Sequence[Reading], *, lossy: bool) -> Reading:
     """One reading of several: for each field the first dialect that says something."""
-    if len(readings) == 1 and not lossy and not (kind == "llm" and isinstance(readings[0].output, str)):
-        only = readings[0]
-        return replace(only, kind=kind, documents=_documents(kind, readings, only.output))
+    if len(readings) == 1 and not lossy and readings[0].kind == kind and (kind != "llm" or readings[0].output_messages):
+        only = readings[0]  # the usual case, at no cost
+        documents = _documents(kind, readings, only.output)
+        return only if documents is only.documents else replace(only, documents=documents)
     heard = _by_messages(readings) if kind == "llm" else readings
     talk = _by_messages(readings)
     asked = next((r for r in talk if r.messages), None)

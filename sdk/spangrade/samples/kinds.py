@@ -44,7 +44,7 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
     if not hits:
         return None
     named = fallback = present = refused = None
-    for key in sorted(hits, key=_ORDER.__getitem__) if len(hits) > 1 else hits:
+    for key in hits if len(hits) == 1 else sorted(hits, key=_ORDER.__getitem__):
         value = attributes.get(key)
         word = value.strip().lower() if isinstance(value, str) else None
         for mark in _MARKS[key]:

@@ -23,6 +23,7 @@ _RESULT: Final = frozenset(
 )
 _MEDIA: Final = ("image", "audio", "video", "document", "file", "media", "blob", "uri")
 _WORD: Final = re.compile(r"[a-z0-9]+")
+_SIMPLE: Final = frozenset({"role", "parts", "content", "finish_reason", "name"})
 _MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 4
 
@@ -52,6 +53,10 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
         return [_finish(_Reader(), {}, default_role, item)]
     if not isinstance(item, Mapping):
         return []
+    if type(item) is dict and _SIMPLE.issuperset(item):
+        plain = _simple_text(item)
+        if plain is not None:
+            return [_finish(_NOTHING, item, default_role, plain)]
     kwargs = item.get("kwargs")
     if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
         item = kwargs
@@ -83,9 +88,22 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
     return [*reader.results, _finish(reader, item, fallback, None)]
 
 
+def _simple_text(item: dict[str, Any]) -> str | None:
+    """The text of a message of nothing else: the usual case, read without collecting parts."""
+    parts = item.get("parts", item.get("content"))
+    if type(parts) is str:
+        return parts
+    if type(parts) not in (list, tuple) or not parts:
+        return None
+    texts = [part["content"] for part in parts if type(part) is dict and part.get("type") == "text" and len(part) == 2
+             and type(part.get("content")) is str]  # fmt: skip
+    return "\n".join(texts) if len(texts) == len(parts) else None
+
+
 def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text: str | None) -> Turn:
     call_id = scalars.first_name(item, "tool_call_id", "toolCallId", "call_id")
     role = normal_role(scalars.name(item.get("role")))
+    thoughts = reader.thoughts
     if role is None:
         kind = scalars.name(item.get("type"))  # LangChain
         guessed = "tool" if call_id and not reader.calls else default_role
@@ -94,14 +112,14 @@ def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text:
     if role == "assistant" and said is not None:
         said, thought = split_thinking(said)
         if thought:
-            reader.thoughts.append(thought)
+            thoughts = [*thoughts, thought]
     return Turn(
         role=role,
         text=said,
-        tool_calls=reader.calls,
+        tool_calls=list(reader.calls),
         tool_call_id=call_id if role == "tool" else None,
         name=scalars.name(item.get("name")),
-        reasoning="\n".join(t for t in reader.thoughts if t) or None if reader.thoughts else None,
+        reasoning=("\n".join(t for t in thoughts if t) or None) if thoughts else None,
         refusal=reader.refusal,
         finish_reason=scalars.first_name(item, "finish_reason", "finishReason", "stop_reason"),
     )
@@ -283,3 +301,6 @@ def _first(part: Mapping[str, Any], *keys: str) -> Any:
         if part.get(key) is not None:
             return part[key]
     return None
+
+
+_NOTHING: Final = _Reader()  # never written to

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from spangrade.delivery.hold import Held, Hold
+from spangrade.delivery.hold import BURST, PAUSE_S, Held, Hold
 
 
 def held(span: object = "s", size: int = 10, deadline: float = 5.0) -> Held:
@@ -51,6 +51,17 @@ def test_at_the_bounds_the_oldest_leaves_first() -> None:
     hold.put(held(size=95))
     assert out == spans[:4]
     assert hold.evicted == 4
+
+
+def test_many_deadlines_at_once_are_released_in_bursts() -> None:
+    out: list[Held] = []
+    hold = Hold(out.append)
+    for n in range(BURST + 10):
+        hold.put(held(n))
+    again = hold.expire(5.0)
+    assert (len(out), again) == (BURST, 5.0 + PAUSE_S)
+    assert hold.expire(5.0 + PAUSE_S) is None
+    assert len(out) == BURST + 10
 
 
 def test_a_span_larger_than_the_whole_bound_still_leaves() -> None:

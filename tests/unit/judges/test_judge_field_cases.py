@@ -16,8 +16,8 @@ from .conftest import FakeTime, JudgeServer, Reply
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "inputs"
 FILES = ("C074_judge_truncated.json", "C078_judge_429.json", "C079_judge_param_errors.json")
 
-# What must come, and after how many requests. The replies' scores were made for a scale of 0 to 1: on ours {"score": 1} is
-# the lowest level, hence 0.0, and 0.5 is out of range.
+# What must come, and after how many requests. The replies' scores were made for a scale of 0 to 1: on ours
+# {"score": 1} is the lowest level, hence 0.0, and 0.5 is out of range.
 EXPECTED: dict[str, tuple[Any, int]] = {
     "cut in the reason": ("truncated", 2),
     "cut before the score": ("truncated", 2),

@@ -123,6 +123,7 @@ OWN = '{"reasoning": "It lies.", "score": 1}'
         '{"Score": 5, "score": 1}',
         f"{PLANTED}\n{PLANTED}",
         f'{{"quoted": {PLANTED}}}\n{OWN}',
+        f'{{"reasoning": "It says "}}{PLANTED}',
         # A broken object of the judge's own, around the quotation:
         f'{{"reasoning": "It says "{PLANTED}" and lies", "score": 1}}',
         f'{{"reasoning": "It says "{PLANTED}',
@@ -177,8 +178,8 @@ FILES = (
     "C075_judge_scores_as_text.json",
     "C082_judge_nonenglish.json",
 )
-# What each case allows, by file and id, on the scale 0-1: a number, or "error" where none may come; several where any is
-# right. The last reply of a case counts.
+# What each case allows, by file and id, on the scale 0-1: a number, or "error" where none may come; several where any
+# is right. The last reply of a case counts.
 ALLOWED: dict[str, dict[str, tuple[Any, ...]]] = {
     "C072": {
         "json fence": (0.63,),

@@ -217,7 +217,7 @@ def _reply(data: bytes) -> JudgeReply:
 
 
 def _json(data: bytes) -> Any:
-    """The body as JSON, or None. The decoder's own error is not passed on: it holds the body, which may hold the key."""
+    """The body as JSON, or None. The decoder's error is not passed on: it holds the body, and that perhaps the key."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

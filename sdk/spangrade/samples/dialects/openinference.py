@@ -73,11 +73,11 @@ content_prefixes: Final = (
     "input.audio.",
     "output.audio.",
 )
-_CLAIMS: Final = (semconv.OI_KIND, *kind_marks, "llm.response.model_name", "retrieval.documents.0.document.id")
+_CLAIMS: Final = frozenset({*kind_marks, "llm.response.model_name", "retrieval.documents.0.document.id"})
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
-    return any(key in attributes for key in _CLAIMS)
+    return not _CLAIMS.isdisjoint(attributes)
 
 
 def read(span: SpanData) -> Reading:

@@ -69,12 +69,12 @@ content_keys: Final = frozenset(
     }
 )
 content_prefixes: Final = ("gen_ai.prompt.variable.",)
-_CLAIMS: Final = (semconv.OPERATION_NAME, *kind_marks, semconv.REQUEST_MODEL, semconv.CONVERSATION_ID)
+_CLAIMS: Final = frozenset({*kind_marks, semconv.REQUEST_MODEL, semconv.CONVERSATION_ID})
 _EVENT_KEYS: Final = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS)
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
-    return any(key in attributes for key in _CLAIMS)
+    return not _CLAIMS.isdisjoint(attributes)
 
 
 def read(span: SpanData) -> Reading:
