@@ -150,8 +150,8 @@ def _take_apart(reply: str) -> _Read:
             raise _unparseable("thoughts follow an object, so it is not certain which one counts", reply)
         elif mark["end"] or mark["end2"]:  # an end without a beginning: all before it was thought
             before = "".join(rest)
-            if _is_open(before) or _trim(_FENCE.sub("", before)).startswith("{"):
-                raise _unparseable("a thinking tag stands inside a broken object", reply)
+            if _is_open(before) or _FENCE.sub("", before).lstrip().startswith(("{", _OBJECT)):
+                raise _unparseable("a thinking tag stands inside or after an object", reply)
             objects, texts, rest = [], [], []
         else:
             end = _THOUGHT_END.search(reply, at)

@@ -44,7 +44,8 @@ class _Runtime:
     provider: Any
     processor: SpangradeProcessor
     own_provider: bool
-    exporters: list[SpanExporter] = field(default_factory=list)
+    exporters: list[SpanExporter] = field(default_factory=list)  # those that we made or were given
+    otlp_endpoints: list[str | None] = field(default_factory=list)  # where ours go by OTLP; empty: nowhere known
 
 
 _lock = threading.RLock()
@@ -113,11 +114,12 @@ def configure(
         runtime = _attach(said, targets, before)
         if runtime is None:
             return
-        log_events = _log_events(runtime, said, targets, policy)
+        log_events = _log_events(runtime, targets, policy)
         old = current_engine()
         engine = Engine(evaluators, settings, policy, log_events, old.ledger if old is not None else None)
         set_engine(engine)
         _runtime = runtime
+        use_provider(said.get("tracer_provider"))
         _register_exit()
     if old is not None:
         _retire(old)
@@ -148,6 +150,9 @@ def _merged(arguments: Mapping[str, Any]) -> dict[str, Any]:
     path = arguments.get("config_file") or os.environ.get("SPANGRADE_CONFIG")
     file = config.load(path) if path else config.FileConfig()
     said = dict(arguments)
+    for key in ("metrics", "judges", "destinations", "instrument"):
+        if isinstance(arguments.get(key), str):
+            raise ConfigError(f"{key} is a list; for one of them write {key}=[{arguments[key]!r}]")
     said["service_name"] = arguments.get("service_name") or file.service_name
     said["endpoint"] = arguments.get("endpoint") or file.endpoint
     said["metrics"] = list(arguments.get("metrics") or ()) or [m.use for m in file.metrics]
@@ -194,8 +199,6 @@ def _patterns(entry: config.RedactEntry | None) -> Callable[[str], str] | None:
 
 
 def _evaluators(said: Mapping[str, Any]) -> list[Placed]:
-    if isinstance(said["metrics"], str) or isinstance(said["judges"], str):
-        raise ConfigError("metrics and judges are lists; for one metric write metrics=['overlap']")
     found = [Placed(resolve(given)) for given in said["metrics"]] + [place(given) for given in said["judges"]]
     seen: set[str] = set()
     for placed in found:
@@ -260,30 +263,37 @@ def _attach(said: Mapping[str, Any], targets: list[str | None], before: _Runtime
 
 def _own_provider(said: Mapping[str, Any], targets: list[str | None]) -> _Runtime:
     resource = Resource.create({SERVICE_NAME: said["service_name"]} if said["service_name"] else {})
-    chain, exporters = _chain(said, targets)
+    chain, exporters, endpoints = _chain(said, targets)
     provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OsIdGenerator())
     processor = SpangradeProcessor(chain)
     processor.settles, processor.provider = True, provider
     provider.add_span_processor(processor)
     if said.get("tracer_provider") is None:
         trace_api.set_tracer_provider(provider)
-    return _Runtime(provider, processor, True, exporters)
+    return _Runtime(provider, processor, True, exporters, endpoints)
 
 
-def _chain(said: Mapping[str, Any], targets: list[str | None]) -> tuple[SpanProcessor, list[SpanExporter]]:
-    """Batches and exporters; with several destinations the first one's answers are what counts as delivered."""
+_Chain = tuple[SpanProcessor, list[SpanExporter], list[str | None]]
+
+
+def _chain(said: Mapping[str, Any], targets: list[str | None]) -> _Chain:
+    """Batches, exporters, and their OTLP endpoints (none for a given exporter, whose destination is its own business).
+
+    With several destinations the first one's answers are what counts as delivered.
+    """
     exporter = said.get("exporter")
     if exporter is not None and not isinstance(exporter, SpanExporter):
         raise ConfigError(f"exporter {type(exporter).__name__} is not an opentelemetry.sdk SpanExporter")
     exporters = [exporter] if exporter is not None else [otlp.span_exporter(target) for target in targets]
+    endpoints = [] if exporter is not None else targets
     chain = _batch(SettlingExporter(exporters[0]))
     if len(exporters) == 1:
-        return chain, exporters
+        return chain, exporters, endpoints
     several = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
     several.add_span_processor(chain)
     for other in exporters[1:]:
         several.add_span_processor(_batch(SettlingExporter(other, settle=False)))
-    return several, exporters
+    return several, exporters, endpoints
 
 
 def _batch(exporter: SpanExporter) -> BatchSpanProcessor:
@@ -300,7 +310,7 @@ def _rechain(runtime: _Runtime, said: Mapping[str, Any], targets: list[str | Non
     if said.get("exporter") is None and targets == [None] and runtime.exporters:
         return  # nothing was said of it
     old = runtime.processor.next
-    runtime.processor.next, runtime.exporters = _chain(said, targets)
+    runtime.processor.next, runtime.exporters, runtime.otlp_endpoints = _chain(said, targets)
     if old is not None:
         threading.Thread(target=old.shutdown, name="spangrade-retire", daemon=True).start()
 
@@ -313,18 +323,16 @@ def _foreign_provider(provider: Any, said: Mapping[str, Any], targets: list[str 
             return _Runtime(provider, existing, False)
     if processors is not None and not any(map(sdk_private.is_exporting, processors)):
         # Nobody exports these spans (an empty provider): they are ours to hold and send.
-        chain, exporters = _chain(said, targets)
+        chain, exporters, endpoints = _chain(said, targets)
         processor = SpangradeProcessor(chain)
         processor.settles, processor.provider = True, provider
         provider.add_span_processor(processor)
-        return _Runtime(provider, processor, False, exporters)
+        return _Runtime(provider, processor, False, exporters, endpoints)
     processor = SpangradeProcessor(None)
     processor.provider = provider
     runtime = _Runtime(provider, processor, False)
     if not (said["take_over"] and _take_over(runtime)):
         provider.add_span_processor(processor)
-    if said.get("tracer_provider") is not None:
-        use_provider(provider)
     return runtime
 
 
@@ -346,15 +354,15 @@ def _take_over(runtime: _Runtime) -> bool:
     return False
 
 
-def _log_events(
-    runtime: _Runtime, said: Mapping[str, Any], targets: list[str | None], policy: ContentPolicy
-) -> LogEvents | None:
+def _log_events(runtime: _Runtime, targets: list[str | None], policy: ContentPolicy) -> LogEvents | None:
     """A logs pipeline where the destination is known: our own OTLP, or an endpoint that was said."""
-    where = targets[0]
-    known = where is not None or otlp.endpoint_of("logs", None) is not None
-    if said.get("exporter") is not None and where is None:
-        return None
-    if not runtime.exporters and not known:
+    if targets != [None]:
+        where = targets[0]
+    elif runtime.otlp_endpoints:
+        where = runtime.otlp_endpoints[0]
+    elif not runtime.exporters and otlp.endpoint_of("logs", None) is not None:
+        where = None  # late mode: the environment says where
+    else:
         return None
     resource = getattr(runtime.provider, "resource", None)
     return LogEvents(otlp.log_exporter(where), resource or Resource.create({}), policy)

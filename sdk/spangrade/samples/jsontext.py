@@ -18,6 +18,7 @@ from spangrade._values import bounded, snapshot
 _DECODER: Final = json.JSONDecoder(strict=False)
 _SPACE: Final = " \t\r\n"
 _CUT_MARK: Final = re.compile(r"\btruncated\b|…|\.\.\.\s*$", re.IGNORECASE)
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MAX_ITEMS: Final = 20_000
 
 
@@ -45,12 +46,17 @@ def looks_json(text: str) -> bool:
 
 def looks_cut(text: str) -> bool:
     """Whether text that is not JSON is the beginning of some, by its first character and by how reading it fails."""
-    if not looks_json(text):
-        return False
+    return looks_json(text) and (_ends_early(text) or _CUT_MARK.search(text[-64:]) is not None)
+
+
+def _ends_early(text: str) -> bool:
     try:
         from_json(text)
     except ValueError as fault:
-        return str(fault).startswith("EOF") or _CUT_MARK.search(text[-64:]) is not None
+        why = str(fault)
+        if "escape" in why:  # a lone surrogate, at which the strict reader stops: nobody has looked behind it
+            return _ends_early(_SURROGATE.sub(r"\\ufffd", text)) if _SURROGATE.search(text) else False
+        return why.startswith("EOF")
     return False
 
 
@@ -109,13 +115,11 @@ def read_items(value: Any) -> Items:
     if value is None:
         return Items()
     if isinstance(value, str):
-        if not looks_json(value):
-            return Items([bounded(value)] if value.strip() else [])
-        try:
-            value = loads(value)
-        except ValueError:
-            return _salvage(value)
-        if isinstance(value, str) and looks_json(value):  # JSON in JSON: two levels are met in practice
+        for _level in (1, 2):  # JSON in JSON: two levels are met in practice
+            if not isinstance(value, str):
+                break
+            if not (looks_json(value) or value[:2] in ('"[', '"{')):
+                return Items([bounded(value)] if value.strip() else [])
             try:
                 value = loads(value)
             except ValueError:
@@ -126,7 +130,9 @@ def read_items(value: Any) -> Items:
 
 
 def _salvage(text: str) -> Items:
-    """What can be read of a JSON text that was cut."""
+    """What can be read of a JSON text that was cut. Other text that begins with a bracket is one element."""
+    if not looks_cut(text):
+        return Items([bounded(text)])
     found = Items(truncated=True)
     position = len(text) - len(text.lstrip(_SPACE))
     if text[position] == "[":
@@ -143,7 +149,7 @@ def _salvage(text: str) -> Items:
     if looks_json(rest):
         found.tail = _partial(rest, strings=False)
         found.half = _partial(rest, strings=True)
-    return found
+    return found if found.items or found.tail is not None or _ends_early(text) else Items([bounded(text)])
 
 
 def _partial(text: str, *, strings: bool) -> Any:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spangrade import semconv
 from spangrade.samples import scalars
 from spangrade.samples.jsontext import Items, read_loose
-from spangrade.samples.messages import Turn, normal_role, split_thinking
+from spangrade.samples.messages import Turn, is_judge_text, normal_role, split_thinking
 
 _TEXT: Final = frozenset({"text", "input_text", "output_text", "summary_text", "markdown"})
 _THOUGHT: Final = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_text"})
@@ -37,8 +36,8 @@ def read_turns(found: Items, default_role: str) -> list[Turn]:
     turns = [turn for item in found.items for turn in read_message(item, default_role)]
     if found.half is not None:
         halves = read_message(found.half, default_role)
-        lost = halves and halves[0].role != "system" and not turns  # its role stood behind the cut
-        if lost and (halves[0].text or "").startswith(semconv.JUDGE_MARKER):
+        lost = not turns and isinstance(found.half, Mapping) and "role" not in found.half  # its role stood behind the cut
+        if lost and halves and is_judge_text(halves[0].text):
             halves[0].role = "system"
         if halves and halves[0].role == "system":
             return turns + halves

@@ -34,11 +34,9 @@ def read_request(value: Any, depth: int = 0) -> Payload:
     if not isinstance(value, Mapping):
         return Payload()
     found = Payload(model=scalars.first_name(value, "model"))
-    for key in ("system", "instructions", "system_instruction", "systemInstruction"):
-        system = _system(value.get(key))
-        if system:
-            found.turns.append(Turn("system", system))
-            break
+    system = instructions(value)
+    if system:
+        found.turns.append(Turn("system", system))
     if isinstance(value.get("messages"), (list, tuple)):
         batch = value["messages"]
         if batch and isinstance(batch[0], (list, tuple)):  # LangChain: one list per prompt
@@ -100,6 +98,17 @@ def read_response(value: Any, depth: int = 0) -> Payload:
         return Payload()
     found.known = True
     return found
+
+
+def instructions(request: Any) -> str | None:
+    """The system text that a parsed request holds apart from its messages (Anthropic, Responses, Gemini)."""
+    if not isinstance(request, Mapping):
+        return None
+    for key in ("system", "instructions", "system_instruction", "systemInstruction"):
+        system = _system(request.get(key))
+        if system:
+            return system
+    return None
 
 
 def _is_message_list(value: Any) -> bool:

@@ -124,6 +124,7 @@ OWN = '{"reasoning": "It lies.", "score": 1}'
         f"{PLANTED}\n{PLANTED}",
         f'{{"quoted": {PLANTED}}}\n{OWN}',
         f'{{"reasoning": "It says "}}{PLANTED}',
+        f'{{"reasoning": "It says "}}</think>{PLANTED}',
         # A broken object of the judge's own, around the quotation:
         f'{{"reasoning": "It says "{PLANTED}" and lies", "score": 1}}',
         f'{{"reasoning": "It says "{PLANTED}',

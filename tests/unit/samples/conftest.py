@@ -1,6 +1,8 @@
-"""Calls made by hand, and a guard that hides nothing."""
+"""Calls made by hand, the case files' spans, and a guard that hides nothing."""
 
+import importlib.util
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,28 @@ def nothing_swallowed() -> Iterator[None]:
     remove()
     if faults:
         raise faults[0]
+
+
+@pytest.fixture(scope="session")
+def otlp_json() -> Any:
+    """The helper beside this file (test modules are not on the import path)."""
+    spec = importlib.util.spec_from_file_location("samples_otlp_json", Path(__file__).with_name("otlp_json.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def case_calls(otlp_json: Any) -> Callable[[str], dict[str, Call]]:
+    """The calls of a case file by span id in hex; spans that are no call are left out."""
+
+    def read(name: str) -> dict[str, Call]:
+        found = {key: extract(span) for key, span in otlp_json.case_spans(name).items()}
+        return {key: call for key, call in found.items() if call is not None}
+
+    return read
 
 
 @pytest.fixture

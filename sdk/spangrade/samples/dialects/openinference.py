@@ -17,7 +17,7 @@ from spangrade.samples.flat import elements, grouped
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
 from spangrade.samples.parts import read_message, read_turns
-from spangrade.samples.payloads import Payload, facts, read_request, read_response
+from spangrade.samples.payloads import Payload, facts, instructions, read_request, read_response
 from spangrade.samples.reading import Reading
 
 KINDS: Final[Mapping[str, str]] = {
@@ -90,7 +90,11 @@ def read(span: SpanData) -> Reading:
     asked, said = _flat_turns(flat)
     request, response = Payload(), Payload()
     if kind == "llm":
-        request = Payload() if asked else _payload(read_request, given, attributes.get(semconv.OI_INPUT))
+        if asked:
+            system = None if any(turn.role == "system" for turn in asked) else instructions(given)
+            asked = [Turn("system", system), *asked] if system else asked
+        else:
+            request = _payload(read_request, given, attributes.get(semconv.OI_INPUT))
         response = facts(result) if said else _payload(read_response, result, attributes.get(semconv.OI_OUTPUT))
         asked, said = asked or request.turns, said or response.turns
     said_answer = answer(said)

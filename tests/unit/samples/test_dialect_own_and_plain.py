@@ -1,0 +1,118 @@
+"""Our own spans, as `sg.trace` writes them, and bare input and output."""
+
+import json
+from collections.abc import Callable
+
+from spangrade import semconv
+from spangrade.samples.assemble import sample_of
+from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import Call
+
+CallOf = Callable[..., Call]
+
+
+def own(kind: str, **more: object) -> dict[str, object]:
+    return {"openinference.span.kind": kind, **more}
+
+
+def test_an_own_chain_span(call_of: CallOf) -> None:
+    """Values, documents in one attribute, metadata, context, session."""
+    documents = [{"id": "1", "content": "type F", "score": 0.9, "metadata": {"page": 1}}]
+    call = call_of(
+        own(
+            "CHAIN",
+            **{
+                "input.value": '{"q": "Which plug?"}',
+                "input.mime_type": "application/json",
+                "output.value": "Type F.",
+                "output.mime_type": "text/plain",
+                "gen_ai.retrieval.documents": json.dumps(documents),
+                "metadata": '{"tier": "gold"}',
+                semconv.CONTEXT: '{"prompt_version": 3, "model": "said by hand"}',
+                "session.id": "s1",
+                "user.id": "u1",
+            },
+        ),
+        resource={"service.name": "shop"},
+        name="rag",
+    )
+    sample = sample_of(call)
+    assert (sample.input, sample.output) == ({"q": "Which plug?"}, "Type F.")
+    assert sample.documents == documents
+    assert sample.metadata == {"service.name": "shop", "tier": "gold"}
+    assert sample.trace_id == f"{1:032x}"
+    assert sample.context == {
+        "prompt_version": 3,
+        "model": "said by hand",
+        "session_id": "s1",
+        "user_id": "u1",
+        "searched": True,
+        "kind": "chain",
+        "span_name": "rag",
+        "status": "ok",
+        "duration_s": 1e-6,
+    }
+
+
+def test_an_own_llm_span(call_of: CallOf) -> None:
+    """Content is written once, as GenAI messages."""
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello"}]}]
+    call = call_of(
+        own(
+            "LLM",
+            **{
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps(messages),
+                "gen_ai.output.messages": json.dumps(said),
+            },
+        )
+    )
+    assert (call.kind, call.reading.input, call.reading.output) == ("llm", "Hi", "Hello")
+
+
+def test_both_written_on_request_the_messages_are_believed_for_llm_and_the_values_for_the_rest(call_of: CallOf) -> None:
+    """The precedence of the brief: structured messages on llm spans, explicit values elsewhere."""
+    both = {
+        "input.value": "value in",
+        "output.value": "value out",
+        "gen_ai.input.messages": '[{"role": "user", "content": "message in"}]',
+        "gen_ai.output.messages": '[{"role": "assistant", "content": "message out"}]',
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "flat in",
+    }
+    llm, agent = call_of(own("LLM", **both)).reading, call_of(own("AGENT", **both)).reading
+    assert (llm.input, llm.output) == ("message in", "message out")
+    assert (agent.input, agent.output) == ("value in", "value out")
+    del both["gen_ai.input.messages"]
+    assert call_of(own("LLM", **both)).reading.input == "flat in"
+
+
+def test_an_own_retriever_span_with_documents_set_inside(call_of: CallOf) -> None:
+    """What was set wins over what was returned."""
+    call = call_of(
+        own(
+            "RETRIEVER",
+            **{
+                "output.value": '["returned"]',
+                "output.mime_type": "application/json",
+                "gen_ai.retrieval.documents": '[{"content": "set"}]',
+            },
+        )
+    )
+    assert call.reading.documents == ({"content": "set"},)
+
+
+def test_bare_input_and_output(call_of: CallOf) -> None:
+    """Text as it is, structured values plain, sequences from the SDK as lists."""
+    call = call_of({"input": "question", "output": {"answer": ("a", b"xyz", None)}, "other": 1})
+    assert (call.kind, call.reading.dialect, call.reading.input) == ("chain", "plain", "question")
+    assert call.reading.output["answer"][0] == "a"
+    assert call.reading.output["answer"][1].startswith("<bytes length=3")
+    assert quick_kind({"output": 5}) == "chain"
+
+
+def test_a_reading_names_its_dialects(call_of: CallOf) -> None:
+    """For `spangrade explain`."""
+    call = call_of({"openinference.span.kind": "AGENT", "gen_ai.operation.name": "invoke_agent", semconv.CONTEXT: "{}"})
+    assert call.reading.dialect == "spangrade+openinference+otel_genai"

@@ -1,0 +1,166 @@
+"""Cases from the field (../shared/cases, sections E to G), as far as the dialects read today go."""
+
+from collections.abc import Callable
+
+import pytest
+
+from spangrade.samples.assemble import root_sample, sample_of
+from spangrade.samples.family import Family
+from spangrade.samples.reading import Call
+
+CaseCalls = Callable[[str], dict[str, Call]]
+
+
+def by_name(calls: dict[str, Call]) -> dict[str, Call]:
+    return {call.span.name: call for call in calls.values()}
+
+
+def test_c043_a_turn_of_tool_calls_has_empty_text_and_its_calls(case_calls: CaseCalls) -> None:
+    """The second call's arguments are no JSON and stay raw; the tool's answer is tied to the first."""
+    (call,) = case_calls("C043").values()
+    sample = sample_of(call)
+    _, turn, tool = sample.context["messages"]
+    assert turn["content"] == ""
+    assert turn["tool_calls"] == [
+        {"id": "c1", "name": "plugs", "arguments": {"city": "Lisbon"}},
+        {"name": "adapters", "arguments": "{not json"},
+    ]
+    assert tool == {"role": "tool", "content": "type F", "tool_call_id": "c1"}
+    assert sample.input == "Which plug fits in Lisbon?"
+    assert sample.output == "Type F fits."
+
+
+@pytest.mark.parametrize(("span", "mark"), [("ea8cf7674e340ea1", "[image x2]"), ("5e65a480cd64219b", "[image]")])
+def test_c044_parts_become_text_and_one_image_mark(case_calls: CaseCalls, span: str, mark: str) -> None:
+    """GenAI parts and OpenInference contents; the other two dialects come with issue 7."""
+    reading = case_calls("C044")[span].reading
+    assert reading.input == f"What is in this picture?\n{mark}"
+    assert reading.output == "A cat."
+
+
+def test_c047_a_refusal_is_the_output_and_is_marked(case_calls: CaseCalls) -> None:
+    """As a GenAI part, and inside a raw OpenAI response; an empty list of messages is no output at all."""
+    calls = case_calls("C047")
+    for span in ("75d0926ae2c73002", "7dfe9e814a0db8c6"):
+        sample = sample_of(calls[span])
+        assert sample.input == "Write the forbidden thing"
+        assert sample.output == "I can't help with that."
+        assert sample.context["refusal"] is True
+    empty = sample_of(calls["26785a6b778d438b"])
+    assert empty.output is None
+    assert "refusal" not in empty.context
+
+
+def test_c048_thoughts_are_apart_from_the_answer(case_calls: CaseCalls) -> None:
+    """As a part of either name, or as tags; thoughts alone are no answer, and the sample is marked truncated."""
+    p1, p2, p3, p4 = (sample_of(call) for call in case_calls("C048").values())
+    assert [p.output for p in (p1, p2, p3)] == ["51", "51", "51"]
+    assert [p.context["reasoning"] for p in (p1, p2, p3)] == ["Maybe 54? No: 17*3 = 51.", "Maybe 54?", "Maybe 54?"]
+    assert p4.output is None
+    assert p4.context["truncated"] is True
+    assert p4.context["finish_reasons"] == ["length"]
+
+
+def test_c049_the_responses_api_inside_output_value(case_calls: CaseCalls) -> None:
+    """The reply among items of thoughts, tool calls and messages, wrapped in an event."""
+    sample = sample_of(case_calls("C049")["861fa3a9748a5e58"])
+    assert (sample.input, sample.output, sample.context["system"]) == ("Say OK", "OK", "Be brief")
+    assert sample.context["tool_calls"] == [{"id": "c1", "name": "ping", "arguments": {}}]
+    assert sample.context["reasoning"] == "think"
+    assert sample.context["usage"] == {"input_tokens": 4, "output_tokens": 1}
+
+
+def test_c056_the_documents_are_those_of_the_last_retrieval_before_the_model(case_calls: CaseCalls) -> None:
+    """The reranker's; the others are in context, each once."""
+    calls = list(case_calls("C056").values())
+    found = root_sample([c for c in calls if c.span.parent_span_id is None], calls)
+    assert found is not None
+    carrier, sample = found
+    assert carrier.span.name == "rag"
+    assert [document["content"] for document in sample.documents] == ["type F"]
+    assert sample.documents[0]["score"] == 0.99
+    assert [r["name"] for r in sample.context["retrievals"]] == ["ensemble", "bm25", "vector"]
+    assert sample.context["searched"] is True
+
+
+def test_c061_flattened_indices_are_numbers(case_calls: CaseCalls) -> None:
+    """Gaps closed, absurd ones ignored, a missing role is unknown and its turn kept."""
+    sample = sample_of(case_calls("C061")["5dae429688af1c52"])
+    messages = sample.context["messages"]
+    texts = ["turn 0", "turn 1", "turn 2", "turn 5 without a role", "turn 10", "turn 11"]
+    assert [m["content"] for m in messages] == texts
+    assert messages[3]["role"] == "unknown"
+    assert messages[0]["tool_calls"][0]["name"] == "late_index_tool"
+    assert (sample.input, sample.output) == ("turn 10", "final")
+
+
+def test_c063_cut_json_gives_the_whole_messages_before_the_cut(case_calls: CaseCalls) -> None:
+    """Nothing half is graded, and the sample says that it is not whole."""
+    calls = case_calls("C063")
+    one, two = sample_of(calls["6dc84905d6df841d"]), sample_of(calls["bbcdf42954dfd002"])
+    assert one.input is None
+    assert one.output == "Type F."  # its text is whole, though its message is not
+    assert one.context["truncated"] is True
+    assert two.context["messages"] == [{"role": "system", "content": "You are a travel clerk."}]
+    assert (two.input, two.output) == (None, None)
+    assert two.context["truncated"] is True
+
+
+def test_c065_gives_the_conversation_of_version_2_and_no_call_for_placeholders(case_calls: CaseCalls) -> None:
+    """Version 1 (events) and all_messages come with issue 7."""
+    calls = case_calls("C065")
+    sample = sample_of(calls["df9c60f45c609136"])
+    assert (sample.context["system"], sample.input, sample.output) == ("Be kind", "Hi", "Hello there")
+    tool = sample_of(calls["d38d484f3862f8e0"])
+    assert (tool.input, tool.output) == ({}, "found")
+    assert "d998ff3a339f9318" not in calls
+
+
+def test_c067_messages_in_the_details_event(case_calls: CaseCalls) -> None:
+    """The newest of three generations; the older two come with issue 7."""
+    reading = case_calls("C067")["a37e447d0420a492"].reading
+    assert (reading.input, reading.output) == ("Hi", "Hello there")
+
+
+def test_c070_tokens_are_counted_once(case_calls: CaseCalls) -> None:
+    """An agent's total repeats its children's, and a second instrumentation repeats a call."""
+    calls = list(case_calls("C070").values())
+    found = root_sample([calls[0]], calls)
+    assert found is not None
+    assert found[1].context["usage"] == {"input_tokens": 113, "output_tokens": 11}
+    assert found[1].output == "Hello again"
+
+
+def test_c083_evaluators_and_what_is_below_them_leave_nothing_to_score(case_calls: CaseCalls) -> None:
+    """Only the answer is left."""
+    calls = case_calls("C083")
+    left = Family(calls.values()).without_evaluators().calls
+    assert [call.span.name for call in left] == ["answer"]
+    assert root_sample([calls["a13e6351a03177c9"]], list(calls.values())) is None
+
+
+def test_c091_messages_as_real_values(case_calls: CaseCalls) -> None:
+    """Maps and lists in place of JSON text."""
+    (call,) = case_calls("C091").values()
+    assert call.reading.input == "structured, not JSON text"
+    assert call.reading.output == "an answer as real OTLP values"
+
+
+def test_c093_one_sample_however_the_parts_arrive(case_calls: CaseCalls) -> None:
+    """The retriever is another service's; the orphan is another trace."""
+    calls = [call for call in case_calls("C093").values() if call.reading.input != "alone"]
+    top = [call for call in calls if call.span.parent_span_id is None]
+    found = root_sample(top, calls)
+    assert found is not None
+    assert [d["content"] for d in found[1].documents] == ["type F"]
+    assert found[1].output == "Type F."
+    assert found == root_sample(top, calls[::-1])
+
+
+def test_c123_a_duration_is_unknown_rather_than_wrong(case_calls: CaseCalls) -> None:
+    """End before start, zero, missing: None; never negative, never huge."""
+    durations = {name: sample_of(call).context["duration_s"] for name, call in by_name(case_calls("C123")).items()}
+    for name in ("chat zero", "chat reversed", "chat endzero", "chat missing"):
+        assert durations[name] is None, name
+    assert durations["chat control"] == 1.0
+    assert all(value is None or 0 <= value <= 1.0 for value in durations.values())
