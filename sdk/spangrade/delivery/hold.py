@@ -1,5 +1,6 @@
 """Spans that wait, bounded, for their scores; each leaves exactly once (promise 2)."""
 
+import heapq
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -47,6 +48,7 @@ class Hold:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._held: dict[int, Held] = {}  # in order of arrival
+        self._deadlines: list[tuple[float, int]] = []  # a heap; entries of spans that have left are skipped
         self._bytes = 0
         self._closed = False
         self.evicted = 0
@@ -70,6 +72,7 @@ class Hold:
             else:
                 self._held[id(held)] = held
                 self._bytes += held.bytes
+                heapq.heappush(self._deadlines, (held.deadline, id(held)))
                 while self._held and (len(self._held) > self._max_spans or self._bytes > self._max_bytes):
                     oldest = next(iter(self._held.values()))
                     self._remove(oldest)
@@ -87,6 +90,8 @@ class Hold:
         """Wait no longer than ``deadline``."""
         with self._lock:
             held.deadline = deadline
+            if not held.gone:
+                heapq.heappush(self._deadlines, (deadline, id(held)))
 
     def add(self, held: Held, records: tuple[ScoreRecord, ...]) -> bool:
         """Attach a pair's records; False when the span has left."""
@@ -110,14 +115,20 @@ class Hold:
         """Release what has waited long enough, at most `BURST` at once; returns when to call again."""
         out: list[Held] = []
         with self._lock:
-            for held in list(self._held.values()):
-                if held.deadline <= now:
+            heap = self._deadlines
+            while heap and len(out) < BURST:
+                deadline, key = heap[0]
+                held = self._held.get(key)
+                if held is not None and held.deadline > deadline:  # it was given longer since; that has an entry too
+                    held = None
+                if held is not None and deadline > now:
+                    break
+                heapq.heappop(heap)
+                if held is not None:
                     self._remove(held)
                     self.expired += 1
                     out.append(held)
-                    if len(out) == BURST:
-                        break
-            upcoming = min((h.deadline for h in self._held.values()), default=None)
+            upcoming = heap[0][0] if heap else None
             if upcoming is not None and upcoming <= now:
                 upcoming = now + PAUSE_S
         for one in out:
@@ -146,4 +157,5 @@ class Hold:
         """In a forked child: the held spans are the parent's to export."""
         self._lock = threading.Lock()
         self._held = {}
+        self._deadlines = []
         self._bytes = 0

@@ -288,7 +288,7 @@ def _metadata(stored: Mapping[str, Any], is_dict: bool, used: set[str]) -> dict[
             found = plain if isinstance(plain, dict) else {}
             break
     if is_dict:
-        known = used.union(_VECTORS, _METADATA, _CONTENT, ("type",))
+        known = used.union(_VECTORS, _METADATA, _CONTENT, ("id", "score", "type"))
         rest = {key: value for key, value in stored.items() if key not in known and value is not None}
         if rest:
             found = {**snapshot(rest), **found}

@@ -28,7 +28,7 @@ from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private
 from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exporter import SettlingExporter
-from spangrade.otel.ids import OsIdGenerator
+from spangrade.otel.ids import OwnIdGenerator
 from spangrade.otel.instrument import switch_on
 from spangrade.otel.processor import SpangradeProcessor
 from spangrade.scoring.pipeline import Settings
@@ -264,7 +264,7 @@ def _attach(said: Mapping[str, Any], targets: list[str | None], before: _Runtime
 def _own_provider(said: Mapping[str, Any], targets: list[str | None]) -> _Runtime:
     resource = Resource.create({SERVICE_NAME: said["service_name"]} if said["service_name"] else {})
     chain, exporters, endpoints = _chain(said, targets)
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OsIdGenerator())
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OwnIdGenerator())
     processor = SpangradeProcessor(chain)
     processor.settles, processor.provider = True, provider
     provider.add_span_processor(processor)

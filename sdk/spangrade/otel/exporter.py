@@ -67,7 +67,8 @@ class ScoringExporter(SpanExporter):
     def __init__(self, inner: SpanExporter) -> None:
         if not isinstance(inner, SpanExporter):
             raise TypeError(f"ScoringExporter(inner) takes a SpanExporter, not {type(inner).__name__}")
-        self._batch = BatchSpanProcessor(SettlingExporter(inner))
+        # Spans have waited in a batch already before they come here, so this one is short.
+        self._batch = BatchSpanProcessor(SettlingExporter(inner), schedule_delay_millis=200)
         self._shutdown = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

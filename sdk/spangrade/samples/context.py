@@ -2,7 +2,7 @@
 
 The keys: ``kind``, ``span_name``, ``status`` (ok or error) and ``duration_s`` (None where the clock makes no sense) are
 always there. Where known: ``messages`` (the conversation as it was sent, system turn included; the answer is `output`),
-``choices`` (all output messages, when there are several), ``system``, ``model``, ``response_id``, ``usage``,
+``output_messages`` (choices, or items of one response, when there are several), ``system``, ``model``, ``response_id``, ``usage``,
 ``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
 ``session_id``, ``user_id``, ``retrievals`` (those that did not give the documents), ``documents_cut``,
 ``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not
@@ -38,7 +38,7 @@ def context_of(
         context.update(call.reading.context)  # what the outermost says last counts
     known: dict[str, Any] = {
         "messages": list(speaker.reading.messages),
-        "choices": list(speaker.reading.output_messages) if len(speaker.reading.output_messages) > 1 else [],
+        "output_messages": list(speaker.reading.output_messages) if len(speaker.reading.output_messages) > 1 else [],
         "system": _first(r.system for r in mine),
         "model": _first(r.model for r in mine),
         "response_id": carrier.reading.response_id,

@@ -124,12 +124,14 @@ def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text:
     )
 
 
-def text_of(content: Any) -> str | None:
+def text_of(content: Any, depth: int = 0) -> str | None:
     """Text of a content value: text, parts, or anything else as JSON. None where there is none."""
     if content is None or isinstance(content, str):
         return content
+    if depth > _MAX_DEPTH:
+        return None
     reader = _Reader()
-    reader.content(content)
+    reader.content(content, depth)
     return reader.joined()
 
 
@@ -207,7 +209,7 @@ class _Reader:
         elif kind in _TEXT:
             self.some(_first(part, "content", "text"))
         elif kind in _THOUGHT:
-            thought = text_of(_first(part, "content", "text", "thinking", "summary")) if depth < _MAX_DEPTH else None
+            thought = text_of(_first(part, "content", "text", "thinking", "summary"), depth + 1)
             if thought:
                 self.thoughts.append(thought)
         elif kind in _CALL:
@@ -254,7 +256,7 @@ class _Reader:
 
     def result(self, part: Mapping[str, Any], depth: int) -> None:
         value = _first(part, "response", "result", "output", "content", "server_tool_call_response")
-        text = text_of(value) if isinstance(value, (list, tuple)) and depth < _MAX_DEPTH else None
+        text = text_of(value, depth + 1) if isinstance(value, (list, tuple)) else None
         self.results.append(
             Turn(
                 role="tool",

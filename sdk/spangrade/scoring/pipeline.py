@@ -21,7 +21,7 @@ from spangrade.model.score import Graded
 from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.extract import extract
 from spangrade.samples.reading import ROOT_KINDS, Call
-from spangrade.samples.window import Decided, TraceWindow
+from spangrade.samples.window import GRACE_S, Decided, TraceWindow
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.job import Ended, Job, PairStep, Seat
 from spangrade.scoring.loop import LoopThread
@@ -100,6 +100,7 @@ class Pipeline:
         self._open = {"code": 0, "llm": 0}  # pairs that have not ended, by kind
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
+        self._next_tick = float("inf")
         self._closed = False
 
     def _seat(self, placed: Placed) -> Seat:
@@ -161,20 +162,28 @@ class Pipeline:
 
     def _run(self) -> None:
         with _suppress.evaluator_scope():
-            upcoming: float | None = None
             while True:
                 item: Any = None
                 try:
-                    wait = None if upcoming is None else max(0.0, upcoming - self.clock.monotonic())
-                    item = self._queue.get(timeout=wait)
+                    item = self._queue.get(timeout=self._until_tick())
                 except Empty:
                     pass
                 if isinstance(item, _Stop):
                     return
                 with _guard.guard("pipeline.take"):
                     self._take(item)
-                with _guard.guard("pipeline.tick"):
-                    upcoming = self.tick()
+                if item is None or self.clock.monotonic() >= self._next_tick:
+                    with _guard.guard("pipeline.tick"):
+                        self._next_tick = self.tick()
+
+    def _until_tick(self) -> float | None:
+        if self._next_tick == float("inf"):
+            return None
+        return max(0.0, self._next_tick - self.clock.monotonic())
+
+    def _tick_by(self, when: float) -> None:
+        """A deadline that `tick` has not seen yet."""
+        self._next_tick = min(self._next_tick, when)
 
     def _take(self, item: Any) -> None:
         if isinstance(item, Offer):
@@ -190,7 +199,7 @@ class Pipeline:
                 self._decided(decided)
             item.done.set()
 
-    def tick(self) -> float | None:
+    def tick(self) -> float:
         """Act on every deadline that has passed; returns when the next one is due. Called by the timer thread."""
         now = self.clock.monotonic()
         for decided in self._window.due(now):
@@ -201,7 +210,7 @@ class Pipeline:
             self._metrics_lane.check(now),
             self._judges_lane.check(now),
         )
-        return min((t for t in times if t is not None), default=None)
+        return min((t for t in times if t is not None), default=float("inf"))
 
     def _read(self, offer: Offer) -> None:
         span, ticket = offer.span, offer.ticket
@@ -230,6 +239,8 @@ class Pipeline:
             self._sink.expect(held, 1)
         ids = (span.trace_id, span.span_id, span.parent_span_id)
         self._window.arrive(call, ids, span.is_local_root, held, offer.arrived, decide_at)
+        if span.is_local_root:
+            self._tick_by(self.clock.monotonic() + GRACE_S)
 
     def _hold_limits(self, offer: Offer, held: Ticket | None) -> float:
         """Set when the span must leave at the latest; returns when its root must be decided."""
@@ -240,8 +251,12 @@ class Pipeline:
         limit = self.settings.judge_hold if judged else self.settings.metric_hold
         if offer.ticket is not None:
             self._sink.until(offer.ticket, offer.arrived + limit)
-        share = ASSEMBLY_SHARE["llm" if judged else "code"]
-        return offer.arrived + limit * share if held is not None else float("inf")
+            self._tick_by(offer.arrived + limit)
+        decide_at = offer.arrived + limit * ASSEMBLY_SHARE["llm" if judged else "code"]
+        if held is None:
+            return float("inf")
+        self._tick_by(decide_at)
+        return decide_at
 
     def _decided(self, decided: Decided[Ticket] | None) -> None:
         if decided is None:
@@ -345,7 +360,7 @@ class Pipeline:
 
         Samples that still wait for their local root are decided as they are (partial).
         """
-        if self._thread is None:
+        if self._thread is None or self._closed:
             return True
         end = time.monotonic() + timeout  # a person or an exit waits here: real time, whatever clock scoring has
         flush = _Flush(threading.Event())

@@ -69,7 +69,19 @@ content_keys: Final = frozenset(
     }
 )
 content_prefixes: Final = ("gen_ai.prompt.variable.",)
-_CLAIMS: Final = frozenset({*kind_marks, semconv.REQUEST_MODEL, semconv.CONVERSATION_ID})
+_CLAIMS: Final = frozenset(
+    {
+        *kind_marks,
+        semconv.SYSTEM_INSTRUCTIONS,
+        semconv.REQUEST_MODEL,
+        semconv.RESPONSE_MODEL,
+        semconv.RESPONSE_ID,
+        semconv.FINISH_REASONS,
+        semconv.INPUT_TOKENS,
+        semconv.OUTPUT_TOKENS,
+        semconv.CONVERSATION_ID,
+    }
+)
 _EVENT_KEYS: Final = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS)
 
 
