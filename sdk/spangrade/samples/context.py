@@ -1,9 +1,9 @@
 """``Sample.context``: what else belongs to a call, each thing in its fixed place.
 
-The keys: ``kind``, ``span_name``, ``status`` (ok or error) and ``duration_s`` (None where the clock makes no sense) are
+The keys ``kind``, ``span_name``, ``status`` (ok or error) and ``duration_s`` (None where the clock makes no sense) are
 always there. Where known: ``messages`` (the conversation as it was sent, system turn included; the answer is `output`),
-``output_messages`` (choices, or items of one response, when there are several), ``system``, ``model``, ``response_id``, ``usage``,
-``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
+``output_messages`` (choices, or items of one response, when there are several), ``system``, ``model``, ``response_id``,
+``usage``, ``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
 ``session_id``, ``user_id``, ``retrievals`` (those that did not give the documents), ``documents_cut``,
 ``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not
 all had arrived. What `set_context` gave stands beside these; a name of ours is ours.

@@ -1,4 +1,4 @@
-"""One message of any dialect → `Turn`: content as text, as parts, or as the items of the Responses API.
+"""The parts of a message, in any dialect's spelling → text, tool calls, tool results, thoughts.
 
 Part types of OpenTelemetry GenAI (text, reasoning, tool_call, tool_call_response, blob, file, uri, compaction,
 generic), Pydantic AI (thinking), OpenLLMetry (refusal), OpenAI chat and Responses (image_url, input_image, output_text,
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spangrade.samples import scalars
-from spangrade.samples.jsontext import Items, read_loose
-from spangrade.samples.messages import Turn, is_judge_text, normal_role, split_thinking
+from spangrade.samples.jsontext import read_loose
+from spangrade.samples.messages import Turn
 
 _TEXT: Final = frozenset({"text", "input_text", "output_text", "summary_text", "markdown"})
 _THOUGHT: Final = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_text"})
@@ -22,106 +22,14 @@ _RESULT: Final = frozenset(
 )
 _MEDIA: Final = ("image", "audio", "video", "document", "file", "media", "blob", "uri")
 _WORD: Final = re.compile(r"[a-z0-9]+")
-_SIMPLE: Final = frozenset({"role", "parts", "content", "finish_reason", "name"})
-_MAX_PARTS: Final = 2_000
+MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 4
 
 
-def read_turns(found: Items, default_role: str) -> list[Turn]:
-    """The turns of a message list, the broken one at its end included as far as it is good for anything.
-
-    Of a message that was cut, whole texts and tool calls are kept, half texts are not; only a system text is kept
-    as far as it goes, because by its beginning a judge's call is known (and it is not graded).
-    """
-    turns = [turn for item in found.items for turn in read_message(item, default_role)]
-    if found.half is not None:
-        halves = read_message(found.half, default_role)
-        lost = not turns and isinstance(found.half, Mapping) and "role" not in found.half  # its role stood behind the cut
-        if lost and halves and is_judge_text(halves[0].text):
-            halves[0].role = "system"
-        if halves and halves[0].role == "system":
-            return turns + halves
-    if found.tail is not None:
-        turns += [turn for turn in read_message(found.tail, default_role) if turn.text or turn.tool_calls]
-    return turns
-
-
-def read_message(item: Any, default_role: str) -> list[Turn]:
-    """The turns of one message: usually one; tool results are turns of their own, before what else it says."""
-    if isinstance(item, str):
-        return [_finish(_Reader(), {}, default_role, item)]
-    if not isinstance(item, Mapping):
-        return []
-    if type(item) is dict and _SIMPLE.issuperset(item):
-        plain = _simple_text(item)
-        if plain is not None:
-            return [_finish(_NOTHING, item, default_role, plain)]
-    kwargs = item.get("kwargs")
-    if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
-        item = kwargs
-    reader = _Reader()
-    if "role" not in item:
-        kind = item.get("type")
-        if isinstance(kind, str) and (kind in _CALL or kind in _RESULT or kind in _THOUGHT):
-            reader.part(item)  # an item of the Responses API stands where a message would
-            return reader.results or [_finish(reader, item, default_role, None)]
-    for key in ("parts", "content", "contents"):
-        if item.get(key) is not None:
-            reader.content(item[key])
-            break
-    for key in ("tool_calls", "toolCalls"):
-        calls = item.get(key)
-        if isinstance(calls, (list, tuple)):
-            reader.calls += [call for call in map(tool_call, calls[:_MAX_PARTS]) if call is not None]
-            break
-    refusal = scalars.text(item.get("refusal"))
-    if refusal:
-        reader.texts.append(refusal)
-        reader.refusal = True
-    for key in ("reasoning_content", "reasoning", "thinking"):
-        if isinstance(item.get(key), str):
-            reader.thoughts.append(item[key])
-    fallback = "assistant" if reader.calls and default_role == "unknown" else default_role
-    if reader.results and not reader.texts and not reader.calls:
-        return reader.results
-    return [*reader.results, _finish(reader, item, fallback, None)]
-
-
-def _simple_text(item: dict[str, Any]) -> str | None:
-    """The text of a message of nothing else: the usual case, read without collecting parts."""
-    parts = item.get("parts", item.get("content"))
-    if type(parts) is str:
-        return parts
-    if type(parts) not in (list, tuple) or not parts:
-        return None
-    texts = [part["content"] for part in parts if type(part) is dict and part.get("type") == "text" and len(part) == 2
-             and type(part.get("content")) is str]  # fmt: skip
-    return "\n".join(texts) if len(texts) == len(parts) else None
-
-
-def _finish(reader: "_Reader", item: Mapping[str, Any], default_role: str, text: str | None) -> Turn:
-    call_id = scalars.first_name(item, "tool_call_id", "toolCallId", "call_id")
-    role = normal_role(scalars.name(item.get("role")))
-    thoughts = reader.thoughts
-    if role is None:
-        kind = scalars.name(item.get("type"))  # LangChain
-        guessed = "tool" if call_id and not reader.calls else default_role
-        role = (normal_role(kind) if kind in ("human", "ai", "system", "tool") else None) or guessed
-    said = text if text is not None else reader.joined()
-    if role == "assistant" and said is not None:
-        said, thought = split_thinking(said)
-        if thought:
-            thoughts = [*thoughts, thought]
-    return Turn(
-        role=role,
-        text=said,
-        tool_calls=list(reader.calls),
-        tool_call_id=call_id if role == "tool" else None,
-        name=scalars.name(item.get("name")),
-        reasoning=("\n".join(t for t in thoughts if t) or None) if thoughts else None,
-        refusal=reader.refusal,
-        finish_reason=scalars.first_name(item, "finish_reason", "finishReason", "stop_reason"),
-    )
+def stands_alone(item: Mapping[str, Any]) -> bool:
+    """Whether this is an item of the Responses API that stands where a message would: a call, a result, a thought."""
+    kind = item.get("type")
+    return isinstance(kind, str) and (kind in _CALL or kind in _RESULT or kind in _THOUGHT)
 
 
 def text_of(content: Any, depth: int = 0) -> str | None:
@@ -130,7 +38,7 @@ def text_of(content: Any, depth: int = 0) -> str | None:
         return content
     if depth > _MAX_DEPTH:
         return None
-    reader = _Reader()
+    reader = Parts()
     reader.content(content, depth)
     return reader.joined()
 
@@ -154,8 +62,8 @@ def tool_call(value: Any) -> dict[str, Any] | None:
     return call
 
 
-class _Reader:
-    """Collects the parts of one message."""
+class Parts:
+    """Collects the parts of one message. ``texts`` are its words and media marks, ``results`` turns of their own."""
 
     __slots__ = ("calls", "left", "media", "refusal", "results", "texts", "thoughts")
 
@@ -166,7 +74,7 @@ class _Reader:
         self.thoughts: list[str] = []
         self.refusal = False
         self.media: tuple[str, int] | None = None
-        self.left = _MAX_PARTS
+        self.left = MAX_PARTS
 
     def joined(self) -> str | None:
         return "\n".join(self.texts) if self.texts else None
@@ -304,4 +212,4 @@ def _first(part: Mapping[str, Any], *keys: str) -> Any:
     return None
 
 
-_NOTHING: Final = _Reader()  # never written to
+NOTHING: Final = Parts()  # never written to

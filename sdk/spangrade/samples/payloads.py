@@ -11,7 +11,8 @@ from typing import Any, Final
 from spangrade.samples import scalars
 from spangrade.samples.jsontext import Items
 from spangrade.samples.messages import Turn
-from spangrade.samples.parts import read_message, read_turns, text_of
+from spangrade.samples.parts import text_of
+from spangrade.samples.turns import read_message, read_turns
 
 _MAX_DEPTH: Final = 3
 

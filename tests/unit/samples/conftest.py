@@ -52,7 +52,14 @@ def span_of() -> Callable[..., SpanData]:
     """Makes a span from attributes."""
 
     def make(attributes: dict[str, Any], **more: Any) -> SpanData:
-        given = {"trace_id": 1, "span_id": 1, "parent_span_id": None, "name": "span", "start_ns": 1_000, "end_ns": 2_000}
+        given = {
+            "trace_id": 1,
+            "span_id": 1,
+            "parent_span_id": None,
+            "name": "span",
+            "start_ns": 1_000,
+            "end_ns": 2_000,
+        }
         return SpanData(attributes=attributes, **{**given, **more})
 
     return make

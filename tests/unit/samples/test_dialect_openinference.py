@@ -153,7 +153,12 @@ def test_flattened_messages_come_before_the_raw_request(call_of: CallOf) -> None
             "Q",
             "A",
         ),
-        ({"messages": [{"role": "user", "content": "Q"}]}, {"message": {"role": "assistant", "content": "A"}}, "Q", "A"),
+        (
+            {"messages": [{"role": "user", "content": "Q"}]},
+            {"message": {"role": "assistant", "content": "A"}},
+            "Q",
+            "A",
+        ),
         (
             {"messages": [[{"id": ["x", "HumanMessage"], "kwargs": {"content": "Q", "type": "human"}}]]},
             {"generations": [[{"text": "A"}]]},
@@ -161,9 +166,34 @@ def test_flattened_messages_come_before_the_raw_request(call_of: CallOf) -> None
             "A",
         ),
         ([{"role": "user", "content": "Q"}], [{"role": "assistant", "content": "A"}], "Q", "A"),
+        (
+            {"request": {"input": [{"role": "user", "content": "Q"}]}},
+            {"output": [{"role": "assistant", "content": "A"}]},
+            "Q",
+            "A",
+        ),
+        ({"prompts": ["Q"]}, {"role": "assistant", "content": "A"}, "Q", "A"),
+        (
+            {"system_instruction": {"parts": [{"text": "S"}]}, "contents": "Q"},
+            {"candidates": [{"content": {"parts": [{"text": "A"}]}}]},
+            "Q",
+            "A",
+        ),
         ({"what": "is this"}, {"we": "do not know"}, {"what": "is this"}, {"we": "do not know"}),
     ],
-    ids=["openai", "completions", "anthropic", "gemini", "ollama", "langchain", "lists", "unknown"],
+    ids=[
+        "openai",
+        "completions",
+        "anthropic",
+        "gemini",
+        "ollama",
+        "langchain",
+        "lists",
+        "wrapped",
+        "prompts",
+        "gemini text",
+        "unknown",
+    ],
 )
 def test_raw_payloads(call_of: CallOf, request_: object, response: object, input_: object, output: object) -> None:
     """Requests and responses of the usual APIs; what is not known stays a JSON value."""
@@ -176,6 +206,27 @@ def test_raw_payloads(call_of: CallOf, request_: object, response: object, input
     }
     reading = call_of(attributes).reading
     assert (reading.input, reading.output) == (input_, output)
+
+
+def test_json_that_nobody_called_json_is_read_too(call_of: CallOf) -> None:
+    """And of a message list that was cut, what is whole."""
+    given = {
+        **LLM,
+        "input.value": '[{"role": "user", "content": "Q"}, {"role": "assi',
+        "output.value": '{"choices": [{"text": "A"}]}',
+    }
+    reading = call_of(given).reading
+    assert (reading.input, reading.output) == ("Q", "A")
+    text = {**LLM, "input.value": "[INST] Q", "output.value": "{A}"}
+    assert call_of(text).reading.input == "[INST] Q"
+    assert call_of(text).reading.output == "{A}"
+
+
+def test_documents_as_one_structured_attribute(call_of: CallOf) -> None:
+    """Where the sender's SDK allows lists of maps."""
+    held = ({"document.content": "type F", "document.metadata": '{"p": 1}'}, "trams")
+    reading = call_of({"openinference.span.kind": "RETRIEVER", "retrieval.documents": held}).reading
+    assert reading.documents == ({"content": "type F", "metadata": {"p": 1}}, {"content": "trams"})
 
 
 def test_a_response_without_choices_is_no_output(call_of: CallOf) -> None:

@@ -149,7 +149,9 @@ def test_messages_may_be_structured_values(call_of: CallOf) -> None:
     assert call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": given}).reading.input == "Hi"
 
 
-@pytest.mark.parametrize("value", ["Hi", '"[{\\"role\\": \\"user\\", \\"content\\": \\"Hi\\"}]"', '[{"role":"user","content":"Hi"}]'])
+@pytest.mark.parametrize(
+    "value", ["Hi", '"[{\\"role\\": \\"user\\", \\"content\\": \\"Hi\\"}]"', '[{"role":"user","content":"Hi"}]']
+)
 def test_messages_may_be_text_or_openai_style(call_of: CallOf, value: str) -> None:
     """Gemini CLI and others do not keep to the schema."""
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": value}

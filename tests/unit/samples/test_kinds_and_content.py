@@ -39,7 +39,10 @@ def test_evaluator_traffic_of_any_vendor(call_of: CallOf, attributes: dict[str, 
         {**CHAT, "gen_ai.system_instructions": '[{"type": "text", "content": "[spangrade-judge] v1"}]'},
         {**CHAT, "gen_ai.system_instructions": "[spangrade-judge] v1"},
         {**CHAT, "gen_ai.input.messages": '[{"role": "system", "content": "[spangrade-judge] v1"}]'},
-        {**CHAT, "gen_ai.input.messages": '[{"role": "developer", "parts": [{"type": "text", "content": "[spangrade-judge] v'},
+        {
+            **CHAT,
+            "gen_ai.input.messages": '[{"role": "developer", "parts": [{"type": "text", "content": "[spangrade-judge] v',
+        },
         {
             "openinference.span.kind": "LLM",
             "llm.input_messages.0.message.role": "system",

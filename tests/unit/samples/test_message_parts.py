@@ -7,7 +7,8 @@ import pytest
 from spangrade._values import MAX_CHARS
 from spangrade.samples.jsontext import Items, read_items, read_loose, read_object, read_value
 from spangrade.samples.messages import MAX_MESSAGES, Turn, answer, as_messages, last_user_text, split_thinking
-from spangrade.samples.parts import read_message, read_turns, tool_call
+from spangrade.samples.parts import tool_call
+from spangrade.samples.turns import read_message, read_turns
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,10 @@ def test_thinking_tags(text: str, said: str | None, thoughts: str | None) -> Non
     [
         ({"id": "c", "name": "f", "arguments": '{"a": 1}'}, {"id": "c", "name": "f", "arguments": {"a": 1}}),
         ({"id": "c", "function": {"name": "f", "arguments": "{bad"}}, {"id": "c", "name": "f", "arguments": "{bad"}),
-        ({"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}, {"id": "c", "name": "f", "arguments": {"a": 1}}),
+        (
+            {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}},
+            {"id": "c", "name": "f", "arguments": {"a": 1}},
+        ),
         ({"call_id": "c", "name": "f", "arguments": ""}, {"id": "c", "name": "f", "arguments": ""}),
         ({"toolCallId": "c", "toolName": "f", "args": "5"}, {"id": "c", "name": "f", "arguments": "5"}),
         ({"functionCall": {"name": "f", "args": {}}}, {"name": "f", "arguments": {}}),
@@ -78,7 +82,9 @@ def test_an_anthropic_turn_of_results_and_text() -> None:
     assert said.as_message() == {"role": "user", "content": "So which?"}
 
 
-@pytest.mark.parametrize("part", [None, 5, [], {}, {"type": None}, {"type": []}, {"type": "text"}, {"type": "text", "content": 5}])
+@pytest.mark.parametrize(
+    "part", [None, 5, [], {}, {"type": None}, {"type": []}, {"type": "text"}, {"type": "text", "content": 5}]
+)
 def test_odd_parts_do_no_harm(part: object) -> None:
     """What has no text says none."""
     (turn,) = read_message({"role": "user", "parts": [part, {"type": "text", "content": "Hi"}]}, "user")

@@ -323,6 +323,34 @@ def test_a_model_call_has_the_documents_set_on_the_call_above_it(group: Group) -
     assert texts(sample_of(chat, list(group.calls.values()))) == ["hand"]
 
 
+def test_a_tool_has_its_own_documents(group: Group) -> None:
+    """Not those of a retrieval before it."""
+    group.add("agent", "agent", 0, 100)
+    group.add("search", "retriever", 1, 5, "agent", documents("A"))
+    tool = group.add("tool", "tool", 6, 9, "agent", {"gen_ai.retrieval.documents": '["B"]'})
+    assert texts(sample_of(tool, list(group.calls.values()))) == ["B"]
+
+
+def test_retrievals_are_bounded_together(group: Group) -> None:
+    """What did not fit is counted."""
+    group.add("rag", "chain", 0, 100, attributes={"gen_ai.retrieval.documents": '["hand"]'})
+    for n in range(60):
+        group.add(f"r{n}", "retriever", n, n + 1, "rag", documents("x" * 10_000, "y"))
+    retrievals = group.root("rag").context["retrievals"]
+    assert len(retrievals) == 50
+    assert retrievals[0]["documents"][1] == {"content": "y"}
+    assert retrievals[-1] == {
+        "name": "r59", "kind": "retriever", "query": "r59 in", "documents": [], "documents_given": 2,
+    }  # fmt: skip
+
+
+def test_documents_that_were_cut_say_so(group: Group) -> None:
+    """C059: given and kept."""
+    held = '[{"content": "A", "metadata": {"spangrade.cut": {"given": 300, "kept": 1}}}]'
+    group.add("rag", "chain", 0, 100, attributes={"gen_ai.retrieval.documents": held})
+    assert group.root("rag").context["documents_cut"] == {"given": 300, "kept": 1}
+
+
 def test_a_call_below_a_span_that_is_no_call_still_belongs_to_the_agent_around_it(group: Group) -> None:
     """The link is broken by an HTTP span that is not here; its time tells."""
     agent = group.add("agent", "agent", 0, 100)

@@ -16,9 +16,9 @@ from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, ses
 from spangrade.samples.flat import elements, grouped
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
-from spangrade.samples.parts import read_message, read_turns
 from spangrade.samples.payloads import Payload, facts, instructions, read_request, read_response
 from spangrade.samples.reading import Reading
+from spangrade.samples.turns import read_message, read_turns
 
 KINDS: Final[Mapping[str, str]] = {
     "llm": "llm",

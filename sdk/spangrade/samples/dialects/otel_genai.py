@@ -15,8 +15,8 @@ from spangrade.samples import scalars
 from spangrade.samples.dialects.base import EVALUATOR, KindMark, session_id, user_id
 from spangrade.samples.jsontext import read_items, read_loose
 from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, system_text
-from spangrade.samples.parts import read_message, read_turns
 from spangrade.samples.reading import Reading
+from spangrade.samples.turns import read_message, read_turns
 
 DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
