@@ -25,9 +25,10 @@ class ScorePrinter(SpanExporter):
             print(f"\nspan {span.name!r}, output: {(span.attributes or {}).get('output.value')!r}")
             for event in span.events:
                 found = event.attributes or {}
+                label = found.get("gen_ai.evaluation.score.label", "no verdict")
                 print(
-                    f"  {found.get('gen_ai.evaluation.name')}: {found.get('gen_ai.evaluation.score.value')} "
-                    f"{found.get('gen_ai.evaluation.score.label')} ({found.get('gen_ai.evaluation.explanation')})"
+                    f"  {found.get('gen_ai.evaluation.name')}: {found.get('gen_ai.evaluation.score.value')}, {label} "
+                    f"({found.get('gen_ai.evaluation.explanation')})"
                 )
         return SpanExportResult.SUCCESS
 

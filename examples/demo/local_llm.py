@@ -70,11 +70,9 @@ def serve(port: int) -> tuple[object, str]:
     # process pushes off its core stops them all: measured on two busy cores, 2 threads gave 1 to 13 tokens a second
     # and 1 thread gave 28.
     threads = 2 if (os.cpu_count() or 1) >= 4 else 1
-    params.n_parallel = int(os.environ.get("TP", "2")); params.n_batch = int(os.environ.get("TB", "2048"))
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = threads
-        cpu.poll = 0
-    params.cpuparams_batch.n_threads = int(os.environ.get("TT", "1"))
+        cpu.poll = 0  # wait without burning the core that the application needs
 
     server = xllamacpp.Server(params)  # returns when the weights are loaded
     return server, str(server.listening_address)

@@ -21,7 +21,7 @@ from examples.demo.processes import ChildError, LlmProcess, ReceiverProcess
 from examples.demo.questions import QUESTIONS
 from examples.demo.scores import Call, Result, calls_in, what_is_missing
 
-HOLD_SECONDS = 120.0  # how long a span may wait for its scores; the small model judges slowly on the same cores
+HOLD_SECONDS = 300.0  # how long a span may wait for its scores: the small model judges slowly, on the same cores
 ANSWER_SECONDS = 90.0  # how long the application waits for the model
 EXPORT_SECONDS = 15.0  # how long a scored span may take to arrive
 
@@ -117,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
     once: bool = parser.parse_args(arguments).once
 
     screen = Screen()
-    never_through_a_proxy("127.0.0.1")
+    prepare_environment()
     with ExitStack() as processes:
         try:
             receiver = processes.enter_context(ReceiverProcess())
@@ -134,10 +134,14 @@ def run(arguments: Sequence[str]) -> int:
         return ask_and_show(screen, receiver, model, once=once)
 
 
-def never_through_a_proxy(host: str) -> None:
-    """The demo's own traffic stays on the loopback even where the environment names a proxy."""
-    for name in ("NO_PROXY", "no_proxy"):
-        os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
+def prepare_environment() -> None:
+    """What the demo needs whatever the environment says; for this process and its children only."""
+    for name in ("NO_PROXY", "no_proxy"):  # the demo's own traffic stays on the loopback
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
+    for signal in ("", "TRACES_", "LOGS_"):  # what the demo's receiver speaks
+        os.environ[f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL"] = "http/protobuf"
+    # The demo shows a span as soon as it is scored; the batch exporter's usual 5 s would hide how soon that is.
+    os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "200"
 
 
 def the_model(screen: Screen, processes: ExitStack) -> Model | None:
@@ -179,8 +183,6 @@ def choose_judge(model: Model) -> str:
 
 def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, once: bool) -> int:
     about_the_judge = choose_judge(model)
-    # The demo shows a span as soon as it is scored; the batch exporter's usual 5 s would hide how soon that is.
-    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "200")
     with screen.busy("Importing the application"):
         # Imported only now: these take a second or two, and the model was loading meanwhile.
         from openai import OpenAI

@@ -10,6 +10,8 @@ import datetime
 import decimal
 import enum
 import hashlib
+import json
+import marshal
 import math
 import pathlib
 import uuid
@@ -203,10 +205,32 @@ def dumps(plain: Any) -> str:
     return to_json(plain, inf_nan_mode="null").decode()
 
 
+FAST_BYTES: Final = 262_144
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _fast_json(value: Any) -> str | None:
+    """JSON of a value that is made of exact builtin types only, at C speed; None for everything else.
+
+    ``marshal`` refuses whatever is not an exact builtin, so nothing of the application's is run by what follows, and the
+    length of what it gives bounds the work. The encoder refuses the rest (bytes, sets, NaN, cycles).
+    """
+    try:
+        if len(marshal.dumps(value)) > FAST_BYTES:
+            return None
+        text = _encode(value)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return valid(text)
+
+
 def to_text(value: Any) -> tuple[str, bool]:
     """``(text, is_json)``: a str as it is, everything else as JSON of its `snapshot`."""
     if type(value) is str:
         return bounded(value), False
+    fast = _fast_json(value)
+    if fast is not None:
+        return fast, True
     plain = snapshot(value)
     if type(plain) is str and not isinstance(value, Mapping):
         return plain, False

@@ -59,12 +59,14 @@ anything = st.recursive(
     max_leaves=12,
 )
 part_types = st.sampled_from(
-    ["text", "reasoning", "thinking", "tool_call", "tool_call_response", "refusal", "blob", "uri", "image_url", "message",
-     "function_call", "function_call_output", "tool_use", "tool_result", "compaction", "generic", "output_text", "??", None, 5]
+    ["text", "reasoning", "thinking", "tool_call", "tool_call_response", "refusal", "blob", "uri", "image_url",
+     "message", "function_call", "function_call_output", "tool_use", "tool_result", "compaction", "generic",
+     "output_text", "??", None, 5]
 )  # fmt: skip
 field_names = st.sampled_from(
-    ["type", "content", "text", "id", "name", "arguments", "input", "output", "result", "response", "summary", "thinking",
-     "function", "functionCall", "functionResponse", "inlineData", "modality", "mime_type", "thought", "role", "parts"]
+    ["type", "content", "text", "id", "name", "arguments", "input", "output", "result", "response", "summary",
+     "thinking", "function", "functionCall", "functionResponse", "inlineData", "modality", "mime_type", "thought",
+     "role", "parts"]
 )  # fmt: skip
 parts = st.recursive(
     st.dictionaries(field_names, scalars, max_size=4),
@@ -125,13 +127,15 @@ KNOWN = sorted(
 indices = st.one_of(st.integers(-2, 12).map(str), st.sampled_from(["07", "2147483648", "9" * 30, "x", ""]))
 flat_keys = st.builds(
     "{}.{}.{}".format,
-    st.sampled_from(["llm.input_messages", "llm.output_messages", "llm.prompts", "retrieval.documents", "reranker.output_documents"]),
+    st.sampled_from(["llm.input_messages", "llm.output_messages", "llm.prompts", "retrieval.documents",
+                     "reranker.output_documents"]),
     indices,
     st.one_of(
-        st.sampled_from(["message.role", "message.content", "message.tool_call_id", "document.content", "document.score",
-                         "document.metadata", "prompt.text", "message.finish_reason"]),
+        st.sampled_from(["message.role", "message.content", "message.tool_call_id", "document.content",
+                         "document.score", "document.metadata", "prompt.text", "message.finish_reason"]),
         st.builds("message.contents.{}.message_content.{}".format, indices, st.sampled_from(["type", "text", "image"])),
-        st.builds("message.tool_calls.{}.tool_call.{}".format, indices, st.sampled_from(["id", "function.name", "function.arguments"])),
+        st.builds("message.tool_calls.{}.tool_call.{}".format, indices,
+                  st.sampled_from(["id", "function.name", "function.arguments"])),
         texts,
     ),
 )  # fmt: skip

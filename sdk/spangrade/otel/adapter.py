@@ -1,5 +1,9 @@
 """From an ended SDK span to `SpanData`: attributes and events are shared, not copied."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from opentelemetry.sdk.trace import ReadableSpan
 
 from spangrade.model.span import EventData, SpanData
@@ -7,8 +11,14 @@ from spangrade.model.span import EventData, SpanData
 _STATUS = ("unset", "ok", "error")
 
 
-def span_data(span: ReadableSpan) -> SpanData:
-    """The neutral view of an ended span. The caller must not change the span's containers; nobody does after its end."""
+def plain_attributes(span: ReadableSpan) -> dict[str, Any]:
+    """A span's attributes as a plain dict, copied in one step; the SDK's own container is many times slower to read."""
+    found = span.attributes
+    return found.copy() if isinstance(found, MappingProxyType) else dict(found or {})
+
+
+def span_data(span: ReadableSpan, attributes: Mapping[str, Any] | None = None) -> SpanData:
+    """The neutral view of an ended span; ``attributes``: what `plain_attributes` gave, when it has been asked already."""
     context, parent, scope = span.get_span_context(), span.parent, span.instrumentation_scope
     assert context is not None
     events = span.events
@@ -19,7 +29,7 @@ def span_data(span: ReadableSpan) -> SpanData:
         name=span.name,
         start_ns=span.start_time or 0,
         end_ns=span.end_time or 0,
-        attributes=span.attributes or {},
+        attributes=plain_attributes(span) if attributes is None else attributes,
         events=[EventData(e.name, e.attributes or {}, e.timestamp) for e in events] if events else (),
         resource=span.resource.attributes,
         scope_name=scope.name if scope is not None else "",
@@ -32,12 +42,13 @@ def span_data(span: ReadableSpan) -> SpanData:
     )
 
 
-def content_size(span: ReadableSpan) -> int:
+def content_size(attributes: Mapping[str, Any]) -> int:
     """About how many bytes of memory a held span costs: the text of its attributes, and a flat rate for the rest."""
     size = 2_048
-    for value in (span.attributes or {}).values():
-        if isinstance(value, (str, bytes)):
+    for value in attributes.values():
+        kind = type(value)
+        if kind is str or kind is bytes:
             size += len(value)
-        elif isinstance(value, (tuple, list, dict)):
+        elif kind is tuple or kind is dict:
             size += 64 * len(value)
     return size

@@ -9,7 +9,7 @@ from opentelemetry.trace import Tracer
 from spangrade import _guard
 from spangrade.delivery.hold import Held
 from spangrade.delivery.span_copy import ScoredSpan
-from spangrade.otel.adapter import content_size, span_data
+from spangrade.otel.adapter import content_size, plain_attributes, span_data
 from spangrade.otel.destinations import span_exporter
 from spangrade.otel.engine import current_engine
 from spangrade.samples.extract import quick_kind
@@ -88,15 +88,16 @@ class ScoringExporter(SpanExporter):
         if engine is None:
             return False
         pipeline = engine.pipeline
-        kind = quick_kind(span.attributes or {})
+        attributes = plain_attributes(span)
+        kind = quick_kind(attributes)
         can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
         now = pipeline.clock.monotonic()
         if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
-            pipeline.offer(Offer(span_data(span), None, None, now))  # for its place in the trace, or its documents
+            pipeline.offer(Offer(span_data(span, attributes), None, None, now))  # for its place in the trace, or its documents
             return False
-        held = Held(span, self, content_size(span), now + pipeline.settings.judge_hold)
+        held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold)
         engine.sink.hold.put(held)
-        if not pipeline.offer(Offer(span_data(span), held, None, now)):
+        if not pipeline.offer(Offer(span_data(span, attributes), held, None, now)):
             engine.sink.hold.settle(held)
         return True
 

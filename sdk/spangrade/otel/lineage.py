@@ -5,6 +5,7 @@ from typing import Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
+from spangrade.otel.adapter import plain_attributes
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.window import Lineage
 
@@ -12,12 +13,19 @@ MAX_OPEN: Final = 16_384
 
 
 class _Open:
-    __slots__ = ("has_calls", "parent", "span")
+    __slots__ = ("has_calls", "is_call", "parent", "span")
 
     def __init__(self, span: ReadableSpan, parent: tuple[int, int] | None) -> None:
         self.span = span
         self.parent = parent
         self.has_calls = False
+        self.is_call = False
+
+    def seems_a_call(self) -> bool:
+        """By its attributes so far. Once a call, always one; what is none yet may still become one."""
+        if not self.is_call:
+            self.is_call = quick_kind(plain_attributes(self.span)) is not None
+        return self.is_call
 
 
 class OpenSpans:
@@ -33,11 +41,10 @@ class OpenSpans:
 
     def started(self, span: ReadableSpan) -> None:
         """A span starts. Ids identify it, so a repeated id (a seeded generator) only makes one of the two topmost."""
-        context, parent = span.get_span_context(), span.parent
+        context = span.get_span_context()
         if context is None:
             return
-        local = parent is not None and not parent.is_remote
-        above = (parent.trace_id, parent.span_id) if local and parent is not None else None
+        above = _parent_key(span)
         opened = self._open
         opened[context.trace_id, context.span_id] = _Open(span, above)
         if len(opened) > MAX_OPEN:
@@ -58,7 +65,7 @@ class OpenSpans:
             if above is None or key is None:
                 break
             root_id, topmost = key[1], above
-            under_call = under_call or quick_kind(above.span.attributes or {}) is not None
+            under_call = under_call or above.seems_a_call()
             key = above.parent
         if is_call and topmost is not None:
             topmost.has_calls = True

@@ -8,7 +8,7 @@ from opentelemetry.trace import Tracer, TracerProvider
 
 from spangrade import _guard, _suppress
 from spangrade.delivery.hold import Held
-from spangrade.otel.adapter import content_size, span_data
+from spangrade.otel.adapter import content_size, plain_attributes, span_data
 from spangrade.otel.engine import current_engine
 from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
@@ -61,26 +61,30 @@ class SpangradeProcessor(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Remember an open span; a few hundred nanoseconds."""
-        with _guard.guard("processor.on_start"):
+        try:  # not the guard's context manager: this runs for every span of the process, and a try costs nothing
             self._open.started(span)
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("processor.on_start", fault)
         if self.next is not None:
             self.next.on_start(span, parent_context=parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Offer the span to the pipeline, or pass it on."""
-        taken = False
-        with _guard.guard("processor.on_end"):
-            taken = self._offer(span)
-        if not taken and self.next is not None:
-            with _guard.guard("processor.next"):
-                self.forward(span)
+        try:
+            if self._offer(span) or self.next is None:
+                return
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("processor.on_end", fault)
+        with _guard.guard("processor.next"):
+            self.forward(span)
 
     def _offer(self, span: ReadableSpan) -> bool:
         """True when the span is held (it will be forwarded later)."""
         context = span.get_span_context()
         if context is None:
             return False
-        kind = quick_kind(span.attributes or {})
+        attributes = plain_attributes(span)
+        kind = quick_kind(attributes)
         call = kind is not None and kind != "evaluator" and bool(context.trace_flags.sampled)
         lineage, rooted_calls = self._open.ended(span, is_call=call)
         engine = current_engine()
@@ -96,11 +100,11 @@ class SpangradeProcessor(SpanProcessor):
         is_root = not lineage.under_call and kind in ROOT_KINDS and "root" in pipeline.targets
         if not is_root and kind not in pipeline.targets:
             if "root" in pipeline.targets:  # its documents, tool results or usage may belong to the root sample
-                pipeline.offer(Offer(span_data(span), None, lineage, pipeline.clock.monotonic()))
+                pipeline.offer(Offer(span_data(span, attributes), None, lineage, pipeline.clock.monotonic()))
             return False
         now = pipeline.clock.monotonic()
-        held = Held(span, self, content_size(span), now + pipeline.settings.judge_hold, gone=not self.exports)
-        offer = Offer(span_data(span), held, lineage, now)
+        held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold, gone=not self.exports)
+        offer = Offer(span_data(span, attributes), held, lineage, now)
         if self.next is None:
             pipeline.offer(offer)
             return False

@@ -20,7 +20,9 @@ def read_turns(found: Items, default_role: str) -> list[Turn]:
     turns = [turn for item in found.items for turn in read_message(item, default_role)]
     if found.half is not None:
         halves = read_message(found.half, default_role)
-        role_lost = not turns and isinstance(found.half, Mapping) and "role" not in found.half  # it stood behind the cut
+        role_lost = (
+            not turns and isinstance(found.half, Mapping) and "role" not in found.half
+        )  # it stood behind the cut
         if role_lost and halves and is_judge_text(halves[0].text):
             halves[0].role = "system"
         if halves and halves[0].role == "system":

@@ -109,8 +109,10 @@ def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
         if off():
             return call.stay_silent()
         call.start()
-        with _guard.guard("trace.arguments"):
+        try:
             call.input(arguments.of(args, kwargs))
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("trace.arguments", fault)
         return call
 
     plain = inspect.unwrap(fn)

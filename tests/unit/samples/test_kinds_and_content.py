@@ -41,7 +41,7 @@ def test_evaluator_traffic_of_any_vendor(call_of: CallOf, attributes: dict[str, 
         {**CHAT, "gen_ai.input.messages": '[{"role": "system", "content": "[spangrade-judge] v1"}]'},
         {
             **CHAT,
-            "gen_ai.input.messages": '[{"role": "developer", "parts": [{"type": "text", "content": "[spangrade-judge] v',
+            "gen_ai.input.messages": '[{"role": "developer", "parts": [{"type": "text", "content": "[spangrade-judge]',
         },
         {
             "openinference.span.kind": "LLM",
@@ -123,8 +123,9 @@ def test_content_keys(key: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["openinference.span.kind", "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.usage.input_tokens", "metadata",
-     "session.id", "user.id", "input.mime_type", "http.request.method", "llm.model_name", "gen_ai.prompt_name",
+    ["openinference.span.kind", "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.usage.input_tokens",
+     "metadata", "session.id", "user.id", "input.mime_type", "http.request.method", "llm.model_name",
+     "gen_ai.prompt_name",
      "gen_ai.evaluation.score.value", "spangrade.scored_by"],
 )  # fmt: skip
 def test_keys_without_content(key: str) -> None:
