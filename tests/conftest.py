@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from opentelemetry import trace as trace_api
 from opentelemetry.util._once import Once
+
 from spangrade import _log
 from spangrade.otel import bootstrap
 from spangrade.testing import CollectingExporter, no_swallowed_faults
@@ -24,7 +25,10 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import os
 
     for name in list(os.environ):
-        if name.startswith(("OTEL_", "SPANGRADE_")) and name not in ("SPANGRADE_CACHE", "SPANGRADE_REQUIRE_INTEGRATION"):
+        if name.startswith(("OTEL_", "SPANGRADE_")) and name not in (
+            "SPANGRADE_CACHE",
+            "SPANGRADE_REQUIRE_INTEGRATION",
+        ):
             monkeypatch.delenv(name)
     _forget_global_provider()
     _log.forget_said()

@@ -1,18 +1,18 @@
 """Spangrade: quality scores on LLM calls in production, inside the OpenTelemetry pipeline that you already run.
 
-    import spangrade as sg
+import spangrade as sg
 
-    @sg.metric
-    def short(sample):
-        return len(str(sample.output)) < 500
+@sg.metric
+def short(sample):
+    return len(str(sample.output)) < 500
 
-    sg.configure(service_name="support", metrics=["overlap", short])
+sg.configure(service_name="support", metrics=["overlap", short])
 
-    @sg.trace
-    def answer(question): ...
+@sg.trace
+def answer(question): ...
 """
 
-from spangrade._version import VERSION as __version__
+from spangrade._version import __version__
 from spangrade.errors import ConfigError, SpangradeError
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live

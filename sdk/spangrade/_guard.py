@@ -60,7 +60,9 @@ class guard:  # noqa: N801 - used like a keyword: `with guard("place"):`
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
+    ) -> bool:
         if fault is None:
             return False
         if not isinstance(fault, Exception):

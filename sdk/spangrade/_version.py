@@ -3,6 +3,6 @@
 from importlib.metadata import PackageNotFoundError, version
 
 try:
-    VERSION = version("spangrade")
+    __version__ = version("spangrade")
 except PackageNotFoundError:  # run from a source tree that was not installed
-    VERSION = "0.0.0+source"
+    __version__ = "0.0.0+source"

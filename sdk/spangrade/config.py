@@ -137,7 +137,9 @@ def _substitute(value: Any, where: str) -> Any:
         name, default = found.group(1), found.group(2)
         said = os.environ.get(name, default)
         if said is None:
-            raise ConfigError(f"{where}: environment variable {name} is not set; set it, or write ${{env:{name}:-default}}")
+            raise ConfigError(
+                f"{where}: environment variable {name} is not set; set it, or write ${{env:{name}:-default}}"
+            )
         return said
 
     return _ENV.sub(replace, value)
@@ -146,7 +148,9 @@ def _substitute(value: Any, where: str) -> Any:
 def _explain(file: str, fault: ValidationError) -> str:
     lines = []
     for error in fault.errors(include_url=False):
-        key = ".".join(str(part) for part in error["loc"] if part not in ("function-before[_as_metric()", "bool", "LiveEntry"))
+        key = ".".join(
+            str(part) for part in error["loc"] if part not in ("function-before[_as_metric()", "bool", "LiveEntry")
+        )
         if error["type"] == "extra_forbidden":
             lines.append(f"unknown key {key!r}")
         elif error["type"] == "missing":

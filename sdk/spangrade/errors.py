@@ -1,8 +1,8 @@
 """Everything that Spangrade raises on purpose. Nothing here is ever raised into a traced call.
 
-    SpangradeError
-    ├── ConfigError      a setting, metric or judge that cannot work; raised while the application starts
-    └── JudgeError       why a judge gave no verdict; becomes the outcome ``error`` (or ``timeout``) of that pair
+SpangradeError
+├── ConfigError      a setting, metric or judge that cannot work; raised while the application starts
+└── JudgeError       why a judge gave no verdict; becomes the outcome ``error`` (or ``timeout``) of that pair
 """
 
 

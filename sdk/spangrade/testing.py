@@ -18,7 +18,14 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.scoring.seam import Ticket
 
-__all__ = ["CollectingExporter", "CollectingSink", "FakeClock", "ScriptedJudgeClient", "event_scores", "no_swallowed_faults"]
+__all__ = [
+    "CollectingExporter",
+    "CollectingSink",
+    "FakeClock",
+    "ScriptedJudgeClient",
+    "event_scores",
+    "no_swallowed_faults",
+]
 
 
 class FakeClock:

@@ -17,9 +17,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
-import spangrade as sg
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+import spangrade as sg
 from spangrade.otel.processor import SpangradeProcessor
 
 PAYLOAD = {"question": "How long does a refund take?", "history": [{"role": "user", "content": "x" * 40}] * 8, "k": 5}
@@ -175,7 +176,9 @@ def main() -> None:
     sg.configure(metrics=[words, polite, long_enough], exporter=Nowhere())
     bare, ours = bare_cases(bare_provider), our_cases()
 
-    print(f"{'case':38} {'bare us':>9} {'ours us':>9} {'x bare':>7} {'wall x':>7} {'calls bare':>11} {'calls ours':>11}")
+    print(
+        f"{'case':38} {'bare us':>9} {'ours us':>9} {'x bare':>7} {'wall x':>7} {'calls bare':>11} {'calls ours':>11}"
+    )
     for name in bare:
         cpu: list[tuple[float, float]] = []
         wall: list[float] = []
@@ -217,7 +220,10 @@ def others(bare_provider: TracerProvider) -> None:
     plain, foreign = keep.spans
     mine, theirs = SpangradeProcessor(BatchSpanProcessor(Nowhere())), BatchSpanProcessor(Nowhere())
     for name, span in (("on_end of an HTTP span", plain), ("on_end of a foreign LLM span of 8 KB", foreign)):
-        ratio = [(cpu_us(lambda span=span: theirs.on_end(span), 200), cpu_us(lambda span=span: mine.on_end(span), 200)) for _ in range(15)]
+        ratio = [
+            (cpu_us(lambda span=span: theirs.on_end(span), 200), cpu_us(lambda span=span: mine.on_end(span), 200))
+            for _ in range(15)
+        ]
         sg.flush(10)
         a, b = (statistics.median(values) for values in zip(*ratio, strict=True))
         print(f"{name:38} {a:9.1f} {b:9.1f} {b / a:7.2f}")
@@ -231,7 +237,9 @@ def others(bare_provider: TracerProvider) -> None:
         scored(PAYLOAD)
     sg.flush(30)
     spent = (time.process_time() - before - (time.thread_time() - started)) / 500 * 1e6
-    print(f"{'threads beside it, per scored call':38} {'':9} {spent:9.1f}   (extraction, 3 metrics, events; threads: {threading.active_count()})")
+    print(
+        f"{'threads beside it, per scored call':38} {'':9} {spent:9.1f}   (extraction, 3 metrics, events; threads: {threading.active_count()})"
+    )
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from spangrade import semconv as s
 
 from .conftest import Jaeger
@@ -111,7 +112,9 @@ def test_scores_ride_on_the_root_span_into_jaeger(protocol: str, jaeger: Jaeger,
     assert "words" in tags[s.SCORED_BY]
 
 
-def test_an_app_with_its_own_exporter_gets_its_scores_as_children_of_the_right_span(jaeger: Jaeger, tmp_path: Path) -> None:
+def test_an_app_with_its_own_exporter_gets_its_scores_as_children_of_the_right_span(
+    jaeger: Jaeger, tmp_path: Path
+) -> None:
     said = run(tmp_path, "late", jaeger.otlp_http)
     trace = jaeger.trace(said["trace_id"], min_spans=5)
     root = jaeger.span(trace, "request")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spangrade as sg
 from opentelemetry import trace as trace_api
+
+import spangrade as sg
 from spangrade import semconv as s
 from spangrade.otel.engine import current_engine
 from spangrade.testing import CollectingExporter, event_scores
@@ -129,7 +130,9 @@ def test_scores_arrive_as_span_events_and_as_log_events_of_the_same_id(receiver:
     assert judge.requests[0]["headers"]["Authorization"] == "Bearer sk-not-to-be-seen"
 
 
-def test_a_judge_that_is_late_reaches_a_store_that_takes_logs_as_a_log_event(receiver: ReceiverProcess, judge: Judge) -> None:
+def test_a_judge_that_is_late_reaches_a_store_that_takes_logs_as_a_log_event(
+    receiver: ReceiverProcess, judge: Judge
+) -> None:
     judge.gate = threading.Event()
     sg.configure(endpoint=receiver.base_url, judges=[sg.live(HELPFUL, rate=1.0)], hold=0.1)
     answer("why")
@@ -150,7 +153,9 @@ def test_a_judge_that_is_late_reaches_a_store_that_takes_logs_as_a_log_event(rec
 def test_no_echo_even_with_every_http_client_instrumented(
     judge: Judge, exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("opentelemetry.instrumentation.httpx", reason="the dev extra's httpx instrumentation is missing")
+    pytest.importorskip(
+        "opentelemetry.instrumentation.httpx", reason="the dev extra's httpx instrumentation is missing"
+    )
     from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 
     HTTPXClientInstrumentor().instrument()

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 
 from spangrade import _guard
 from spangrade.delivery.span_copy import ScoredSpan
-from spangrade.samples.extract import is_content_key
+from spangrade.samples.extract import CONTENT_EVENTS, is_content_key
 from spangrade.semconv import EXPLANATION
 
 Redact = Callable[[str], str]
@@ -66,7 +66,8 @@ class ContentPolicy:
         """A copy of ``span`` as it may leave; the span itself under the default policy."""
         if self.changes_nothing:
             return span
-        events = [Event(e.name, self.attributes(e.attributes), e.timestamp) for e in span.events]
+        kept = [e for e in span.events if self.export_content or e.name not in CONTENT_EVENTS]
+        events = [Event(e.name, self.attributes(e.attributes), e.timestamp) for e in kept]
         pairs = span.pairs if isinstance(span, ScoredSpan) else ()
         copy = ScoredSpan(span, self.attributes(span.attributes), events, pairs)
         if span.status.description and self.redact is not None:

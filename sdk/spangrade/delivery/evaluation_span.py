@@ -16,7 +16,9 @@ from spangrade.model.outcome import ScoreRecord
 def emit(tracer: Tracer, record: ScoreRecord) -> None:
     """Send one score as an evaluation span through ``tracer``."""
     attributes = attributes_of(record)
-    on_span = {key: value for key, value in attributes.items() if key != s.RESPONSE_ID}  # Phoenix: else a made-up output
+    on_span = {
+        key: value for key, value in attributes.items() if key != s.RESPONSE_ID
+    }  # Phoenix: else a made-up output
     on_span[s.OI_KIND] = "EVALUATOR"
     on_span[s.OPERATION_NAME] = "evaluation"
     end = record.span.end_ns or record.time_ns

@@ -40,9 +40,7 @@ class Hold:
     ``release`` is called outside the lock, once per span, on whichever thread made it ready.
     """
 
-    def __init__(
-        self, release: Callable[[Held], None], max_spans: int = MAX_SPANS, max_bytes: int = MAX_BYTES
-    ) -> None:
+    def __init__(self, release: Callable[[Held], None], max_spans: int = MAX_SPANS, max_bytes: int = MAX_BYTES) -> None:
         self._release = release
         self._max_spans = max_spans
         self._max_bytes = max_bytes

@@ -28,9 +28,9 @@ class OutcomeInstruments:
             "spangrade.pairs", unit="{pair}", description="Ended (sample, evaluator) pairs by outcome"
         )
 
-        def observed(read: Callable[[Counts], Iterable[tuple[int, dict[str, str]]]]) -> Callable[
-            [CallbackOptions], Iterable[Observation]
-        ]:
+        def observed(
+            read: Callable[[Counts], Iterable[tuple[int, dict[str, str]]]],
+        ) -> Callable[[CallbackOptions], Iterable[Observation]]:
             def callback(_options: CallbackOptions) -> Iterable[Observation]:
                 for counts in ledger.snapshot().values():
                     for value, extra in read(counts):

@@ -71,8 +71,8 @@ class GatedExporter(LogRecordExporter):
         self._inner.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Exporters keep nothing."""
-        return True
+        """As the exporter behind says."""
+        return bool(self._inner.force_flush(timeout_millis))
 
 
 class LogEvents:

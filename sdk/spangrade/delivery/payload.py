@@ -40,7 +40,9 @@ def attributes_of(record: ScoreRecord) -> Attributes:
         s.SELECTION_REASON: record.selection_reason,
         s.TARGET: info.target,
         s.ASSEMBLY: "partial" if record.partial else None,
-        s.VALUE_JSON: bounded(dumps(graded.structured), MAX_JSON) if graded.structured is not None and not failed else None,
+        s.VALUE_JSON: bounded(dumps(graded.structured), MAX_JSON)
+        if graded.structured is not None and not failed
+        else None,
         s.SCORE_METADATA: bounded(dumps(snapshot(graded.metadata)), MAX_JSON) if graded.metadata else None,
         s.DURATION: record.duration_s,
         s.SESSION_ID: record.span.session_id,

@@ -118,7 +118,11 @@ class SpanSink:
 
     def _log_copy(self, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:
         """The second carrier of a score that rides on its span."""
-        if self.log_events is not None and all([self.log_events.emit(record) for record in pair]) and scored:
+        log_events = self.log_events
+        if log_events is None:
+            return
+        sent = [log_events.emit(record) for record in pair]
+        if scored and all(sent):
             self.ledger.also(evaluator, "log_event")
 
     def _late(self, route: Route, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:

@@ -10,7 +10,7 @@ from spangrade.model.evaluator import Evaluator, check_target
 from spangrade.model.policy import DEFAULT_JUDGE_RATE, Placed, Policy, When
 
 
-def live(  # noqa: PLR0917 - the public signature
+def live(
     judge: Evaluator,
     rate: float | None = None,
     when: When | None = None,

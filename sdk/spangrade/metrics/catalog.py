@@ -45,7 +45,7 @@ def _by_path(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as fault:  # noqa: BLE001 - an import runs user code; whatever it raises is the reason
+    except Exception as fault:
         raise ConfigError(f"metrics: {path!r} does not import: {type(fault).__name__}: {fault}") from fault
     try:
         return getattr(module, attribute)

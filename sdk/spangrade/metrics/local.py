@@ -73,7 +73,9 @@ class LocalMetric:
         object.__setattr__(self, "requires", requires)
         object.__setattr__(self, "config", freeze(snapshot(dict(self.config))))
         check_target(self.target, what)
-        if self.threshold is not None and (isinstance(self.threshold, bool) or not isinstance(self.threshold, (int, float))):
+        if self.threshold is not None and (
+            isinstance(self.threshold, bool) or not isinstance(self.threshold, (int, float))
+        ):
             raise ConfigError(f"{what}: threshold {self.threshold!r} is not a number")
         if not self.timeout > 0:
             raise ConfigError(f"{what}: timeout {self.timeout!r} is not a number of seconds above 0")
@@ -145,7 +147,9 @@ class LocalMetric:
 def _binding(fn: Callable[..., Any], what: str) -> Callable[[Sample], Any]:
     """How a Sample becomes the function's arguments; decided once, from its signature."""
     try:
-        parameters = [p for p in inspect.signature(fn).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        parameters = [
+            p for p in inspect.signature(fn).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
     except (TypeError, ValueError):  # a builtin without a signature
         return fn
     required = [p for p in parameters if p.default is p.empty]

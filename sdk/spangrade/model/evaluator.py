@@ -85,4 +85,3 @@ def check_target(target: Any, what: str) -> str:
     if target not in TARGETS:
         raise ConfigError(f"{what}: target {target!r} is not one of {', '.join(TARGETS)}")
     return str(target)
-

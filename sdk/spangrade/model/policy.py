@@ -40,12 +40,18 @@ class Policy:
             if not name or result not in _RESULTS:
                 raise ConfigError(f"when {condition!r} is not 'metric.result' with a result of {', '.join(_RESULTS)}")
         if self.max_per_minute is not None and not self.max_per_minute > 0:
-            raise ConfigError(f"max_per_minute {self.max_per_minute!r} is not a number above 0; leave it out for no cap")
+            raise ConfigError(
+                f"max_per_minute {self.max_per_minute!r} is not a number above 0; leave it out for no cap"
+            )
         for key, limit in (self.budget or {}).items():
             if key not in _BUDGET_KEYS:
                 raise ConfigError(
                     f"budget key {key!r} is not one of {', '.join(_BUDGET_KEYS)}"
-                    + ("; a ceiling in money needs model prices, which this release does not read" if "usd" in key else "")
+                    + (
+                        "; a ceiling in money needs model prices, which this release does not read"
+                        if "usd" in key
+                        else ""
+                    )
                 )
             if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit < 0:
                 raise ConfigError(f"budget {key} {limit!r} is not a number of calls, 0 or more")

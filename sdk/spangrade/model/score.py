@@ -59,7 +59,9 @@ class Skip(Exception):
     """The evaluator has nothing to say of this sample; the message says why."""
 
 
-def read_scores(name: str, returned: Any, *, threshold: float | None, lower_is_better: bool, verdict: bool) -> list[Graded]:
+def read_scores(
+    name: str, returned: Any, *, threshold: float | None, lower_is_better: bool, verdict: bool
+) -> list[Graded]:
     """What a metric named ``name`` returned, as scores.
 
     number, bool (1 or 0), numpy scalar, Decimal → value; str → label; `Score`; ``(value, explanation)``;

@@ -126,7 +126,7 @@ def configure(
     switch_on(said["instrument"], runtime.provider)
     log.info(
         "spangrade is on",
-        mode=_mode(runtime, said),
+        mode=_mode(runtime),
         evaluators=", ".join(p.evaluator.info.name for p in evaluators) or "none",
     )
 
@@ -368,7 +368,7 @@ def _log_events(runtime: _Runtime, targets: list[str | None], policy: ContentPol
     return LogEvents(otlp.log_exporter(where), resource or Resource.create({}), policy)
 
 
-def _mode(runtime: _Runtime, said: Mapping[str, Any]) -> str:
+def _mode(runtime: _Runtime) -> str:
     if runtime.own_provider:
         return "own provider: calls are held for their scores, then exported"
     if runtime.processor.next is not None:

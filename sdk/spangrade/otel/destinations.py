@@ -32,7 +32,9 @@ def protocol_of(signal: str, endpoint: str | None) -> str:
     Raises:
         ConfigError: for another protocol.
     """
-    said = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    said = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or os.environ.get(
+        "OTEL_EXPORTER_OTLP_PROTOCOL"
+    )
     if said:
         said = said.strip().lower()
         if said not in (GRPC, HTTP):
@@ -108,10 +110,14 @@ def _grpc_takes_logs(endpoint: str) -> bool:
     parts = _parsed(endpoint)
     secure = parts.scheme == "https"
     channel = (
-        grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(parts.netloc)
+        grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials())
+        if secure
+        else grpc.insecure_channel(parts.netloc)
     )
     try:
-        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export")
+        export: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+        )
         export(b"", timeout=2.0)
     except grpc.RpcError as fault:
         return bool(fault.code() is not grpc.StatusCode.UNIMPLEMENTED)

@@ -93,7 +93,9 @@ class ScoringExporter(SpanExporter):
         can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
         now = pipeline.clock.monotonic()
         if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
-            pipeline.offer(Offer(span_data(span, attributes), None, None, now))  # for its place in the trace, or its documents
+            pipeline.offer(
+                Offer(span_data(span, attributes), None, None, now)
+            )  # for its place in the trace, or its documents
             return False
         held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold)
         engine.sink.hold.put(held)

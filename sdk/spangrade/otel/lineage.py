@@ -13,19 +13,19 @@ MAX_OPEN: Final = 16_384
 
 
 class _Open:
-    __slots__ = ("has_calls", "is_call", "parent", "span")
+    __slots__ = ("_kind", "has_calls", "parent", "span")
 
     def __init__(self, span: ReadableSpan, parent: tuple[int, int] | None) -> None:
         self.span = span
         self.parent = parent
         self.has_calls = False
-        self.is_call = False
+        self._kind: str | None = None
 
-    def seems_a_call(self) -> bool:
+    def kind(self) -> str | None:
         """By its attributes so far. Once a call, always one; what is none yet may still become one."""
-        if not self.is_call:
-            self.is_call = quick_kind(plain_attributes(self.span)) is not None
-        return self.is_call
+        if self._kind is None:
+            self._kind = quick_kind(plain_attributes(self.span))
+        return self._kind
 
 
 class OpenSpans:
@@ -58,18 +58,20 @@ class OpenSpans:
         assert context is not None
         opened = self._open
         mine = opened.pop((context.trace_id, context.span_id), None)
-        root_id, under_call, topmost = context.span_id, False, mine
+        root_id, under_call, under_evaluator, topmost = context.span_id, False, False, mine
         key = mine.parent if mine is not None else _parent_key(span)
         for _ in range(256):  # deeper nesting than this is a ring of repeated ids
             above = opened.get(key) if key is not None else None
             if above is None or key is None:
                 break
             root_id, topmost = key[1], above
-            under_call = under_call or above.seems_a_call()
+            kind = above.kind()
+            under_call = under_call or kind is not None
+            under_evaluator = under_evaluator or kind == "evaluator"
             key = above.parent
         if is_call and topmost is not None:
             topmost.has_calls = True
-        return Lineage(root_id, under_call), mine is not None and mine.has_calls
+        return Lineage(root_id, under_call, under_evaluator), mine is not None and mine.has_calls
 
     def clear(self) -> None:
         """Forget all (a forked child: open spans are the parent's, except that they may end here too, as topmost)."""

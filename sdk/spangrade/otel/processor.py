@@ -94,7 +94,7 @@ class SpangradeProcessor(SpanProcessor):
             if rooted_calls:
                 engine.pipeline.root_ended(context.trace_id, context.span_id)
             return False
-        if _suppress.active():  # an evaluator's own work
+        if lineage.under_evaluator or _suppress.active():  # an evaluator's own work, somebody's or ours
             return False
         pipeline = engine.pipeline
         is_root = not lineage.under_call and kind in ROOT_KINDS and "root" in pipeline.targets

@@ -28,10 +28,12 @@ GRACE_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What the host knows of a span's open ancestors: the topmost one (itself, if none), and whether a call is among them."""
+    """What the host knows of a span's open ancestors: the topmost one (itself, if none), whether a call is among them,
+    and whether an evaluator is (then the span is an evaluator's work, and is not offered)."""
 
     root_id: int
     under_call: bool
+    under_evaluator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,12 @@ class TraceWindow(Generic[T]):
         rest = () if free is None else (free,)
         decided = self.root_ended(*key) if own_root else None
         return replace(decided, rest=rest) if decided is not None else (Decided(rest=rest) if rest else None)
+
+    def parts_of(self, trace_id: int, root_id: int = 0) -> list[Call]:
+        """What has ended so far under a local root (or, without lineage, in the trace): an inner call's own parts are
+        among them."""
+        group = self._groups.get((trace_id, root_id))
+        return [] if group is None else [*group.parts, *(top.call for top in group.tops)]
 
     def root_ended(self, trace_id: int, root_id: int) -> Decided[T] | None:
         """The local root ended, whether it was a call or not: its group is complete."""

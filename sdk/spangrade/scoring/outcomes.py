@@ -105,8 +105,6 @@ class Ledger:
         """A consistent copy, by evaluator key."""
         with self._lock:
             return {
-                key: Counts(
-                    c.name, c.met, c.outcomes.copy(), c.delivered.copy(), c.undelivered.copy(), c.also.copy()
-                )
+                key: Counts(c.name, c.met, c.outcomes.copy(), c.delivered.copy(), c.undelivered.copy(), c.also.copy())
                 for key, c in self._counts.items()
             }

@@ -92,7 +92,9 @@ class Pipeline:
     def _fresh_state(self) -> None:
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._window: TraceWindow[Ticket] = TraceWindow()
-        self._metrics_lane = Lane("metrics", self.settings.metric_threads, self.settings.max_steps, self.clock, self._wake)
+        self._metrics_lane = Lane(
+            "metrics", self.settings.metric_threads, self.settings.max_steps, self.clock, self._wake
+        )
         self._judges_lane = Lane(
             "judges", self.settings.judge_threads, self.settings.max_steps, self.clock, self._wake, float("inf")
         )
@@ -216,6 +218,9 @@ class Pipeline:
         span, ticket = offer.span, offer.ticket
         call = extract(span)
         scorable = call is not None and not call.evaluator
+        before: list[Call] = []
+        if scorable and call is not None and ticket is not None and call.kind in self.targets:
+            before = self._window.parts_of(span.trace_id, offer.lineage.root_id if offer.lineage is not None else 0)
         if offer.lineage is None:
             self._read_without_lineage(offer, call if scorable else None)
         elif scorable and call is not None:
@@ -226,7 +231,7 @@ class Pipeline:
                 self._sink.expect(held, 1)
             self._decided(self._window.add(call, offer.lineage, held, offer.arrived, decide_at))
         if scorable and call is not None and ticket is not None:
-            self._direct(call, ticket)
+            self._direct(call, ticket, before)
         if offer.lineage is not None and offer.lineage.root_id == span.span_id and not scorable:
             self._decided(self._window.root_ended(span.trace_id, span.span_id))
 
@@ -272,10 +277,10 @@ class Pipeline:
         finally:
             self._sink.settle(decided.carrier)
 
-    def _direct(self, call: Call, ticket: Ticket) -> None:
-        """Evaluators whose target is the kind of this very span."""
+    def _direct(self, call: Call, ticket: Ticket, before: Sequence[Call]) -> None:
+        """Evaluators whose target is the kind of this very span. What has ended ``before`` it may have fed it."""
         if call.kind in self.targets:
-            self._start_job(call, sample_of(call), ticket, call.kind, partial=False)
+            self._start_job(call, sample_of(call, before), ticket, call.kind, partial=False)
 
     def _start_job(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
         already = call.span.attributes.get(SCORED_BY) or ()
@@ -283,7 +288,9 @@ class Pipeline:
         if not seats:
             return
         span = call.span
-        chosen = [(s, s.selector.decide(span.trace_id, span.trace_state) if s.info.kind != "code" else ALWAYS) for s in seats]
+        chosen = [
+            (s, s.selector.decide(span.trace_id, span.trace_state) if s.info.kind != "code" else ALWAYS) for s in seats
+        ]
         job = Job(
             self,
             call,

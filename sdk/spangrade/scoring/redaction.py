@@ -40,4 +40,6 @@ def redacted(sample: Sample, redact: Redact) -> Sample:
             item_id=sample.item_id,
         )
     except Exception as fault:  # the hook is the application's code
-        raise JudgeError("redaction_failed", f"the redact hook raised {type(fault).__name__}; nothing was sent") from fault
+        raise JudgeError(
+            "redaction_failed", f"the redact hook raised {type(fault).__name__}; nothing was sent"
+        ) from fault

@@ -13,7 +13,7 @@ from opentelemetry.trace import Span, Status, StatusCode, Tracer
 from spangrade import _guard, _suppress
 from spangrade import semconv as s
 from spangrade._values import bounded, type_name
-from spangrade._version import VERSION
+from spangrade._version import __version__
 from spangrade.tracing import capture
 
 _DISABLED_VALUES: Final = ("true", "1", "yes", "on")
@@ -50,7 +50,7 @@ def _tracer() -> Tracer:
     # Looked up at call time: an application may set its provider long after its modules were decorated.
     provider = _State.provider or trace_api.get_tracer_provider()
     if provider is not _State.tracer_of:
-        _State.tracer, _State.tracer_of = provider.get_tracer(s.SCOPE, VERSION), provider
+        _State.tracer, _State.tracer_of = provider.get_tracer(s.SCOPE, __version__), provider
     return _State.tracer
 
 
@@ -183,7 +183,9 @@ class Running:
         self._token = self._call.attach()
         return self._call
 
-    def __exit__(self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
+    ) -> None:
         otel_context.detach(self._token)
         if fault is not None:
             self._call.fail(fault)

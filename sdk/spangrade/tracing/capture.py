@@ -124,8 +124,7 @@ def _write(span: Span, kind: str, value: Any, messages: tuple[str, str], plain: 
 
 def _write_value(span: Span, key: str, mime_key: str, value: Any) -> None:
     text, is_json = to_text(value)
-    span.set_attribute(key, text)
-    span.set_attribute(mime_key, s.MIME_JSON if is_json else s.MIME_TEXT)
+    span.set_attributes({key: text, mime_key: s.MIME_JSON if is_json else s.MIME_TEXT})
 
 
 def _messages(value: Any, role: str) -> list[dict[str, Any]]:
@@ -151,7 +150,9 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(content, list):
         for item in content:
             text = item.get("text") if isinstance(item, dict) else None
-            parts.append({"type": "text", "content": text} if isinstance(text, str) else {"type": "generic", "content": item})
+            parts.append(
+                {"type": "text", "content": text} if isinstance(text, str) else {"type": "generic", "content": item}
+            )
     for call in message.get("tool_calls") or ():
         function = call.get("function", {}) if isinstance(call, dict) else {}
         parts.append({"type": "tool_call", "id": call.get("id"), **function} if isinstance(function, dict) else call)

@@ -93,7 +93,9 @@ class Tracing:
     async def __aenter__(self) -> TracedCall:
         return self.__enter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self.__exit__(kind, fault, tb)
 
 

@@ -5,6 +5,7 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
 from spangrade.delivery.hold import BURST, PAUSE_S, Held, Hold
 
 

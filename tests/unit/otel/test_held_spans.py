@@ -4,9 +4,10 @@ import threading
 from typing import Any
 
 import pytest
-import spangrade as sg
 from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+import spangrade as sg
 from spangrade import semconv as s
 from spangrade._guard import count
 from spangrade.model.outcome import Outcome
@@ -81,7 +82,12 @@ def test_no_metric_can_harm_the_application(bad: str, exporter: CollectingExport
     assert len(spans) == 5
     assert all(event_scores(span)["yes"][s.SCORE_VALUE] == 1.0 for span in spans)
     failed = [event_scores(span)["metric"].get(s.ERROR_TYPE) for span in spans]
-    expected = {"raises": "RuntimeError", "exits": "SystemExit", "interrupts": "KeyboardInterrupt", "mutates": "TypeError"}
+    expected = {
+        "raises": "RuntimeError",
+        "exits": "SystemExit",
+        "interrupts": "KeyboardInterrupt",
+        "mutates": "TypeError",
+    }
     assert failed == [expected.get(bad)] * 5
     out, err = capsys.readouterr()
     assert out == ("a metric's own words\n" * 5 if bad == "prints" else "")
@@ -134,7 +140,9 @@ def test_a_judge_that_hangs_is_given_up_on_and_the_span_has_left_before(exporter
         release.wait()
         return '{"reasoning": "late", "verdict": "pass"}'
 
-    judge = sg.LlmJudge(name="helpful", criteria="helps", scale="binary", model="m").with_client(ScriptedJudgeClient(hang))
+    judge = sg.LlmJudge(name="helpful", criteria="helps", scale="binary", model="m").with_client(
+        ScriptedJudgeClient(hang)
+    )
     sg.configure(metrics=[yes], judges=[sg.live(judge, rate=1.0)], exporter=exporter, hold=0.2)
     assert answer("a") == "answer to a"
     engine = current_engine()
@@ -158,7 +166,9 @@ def test_force_flush_of_the_provider_waits_for_metrics_and_not_for_judges(export
         release.wait()
         return "late"
 
-    judge = sg.LlmJudge(name="helpful", criteria="helps", scale="binary", model="m").with_client(ScriptedJudgeClient(hang))
+    judge = sg.LlmJudge(name="helpful", criteria="helps", scale="binary", model="m").with_client(
+        ScriptedJudgeClient(hang)
+    )
     sg.configure(metrics=[yes], judges=[sg.live(judge, rate=1.0)], exporter=exporter, hold=60)
     answer("a")
     provider: Any = trace_api.get_tracer_provider()
@@ -242,14 +252,18 @@ def test_ten_times_more_calls_than_can_be_scored_lose_no_span(exporter: Collecti
     assert len(spans) == len({span.context.span_id for span in spans if span.context}) == 6_000
 
 
-def test_what_a_metric_traces_is_neither_scored_nor_part_of_the_applications_trace(exporter: CollectingExporter) -> None:
+def test_what_a_metric_traces_is_neither_scored_nor_part_of_the_applications_trace(
+    exporter: CollectingExporter,
+) -> None:
     runs: list[str] = []
 
     def nosy(sample: sg.Sample) -> float:
         runs.append(str(sample.output))
         assert not trace_api.get_current_span().get_span_context().is_valid
         answer("from a metric")
-        with trace_api.get_tracer("metric").start_as_current_span("own work", attributes={s.OI_KIND: "LLM", s.OI_INPUT: "q"}):
+        with trace_api.get_tracer("metric").start_as_current_span(
+            "own work", attributes={s.OI_KIND: "LLM", s.OI_INPUT: "q"}
+        ):
             pass
         return 1.0
 
@@ -324,7 +338,9 @@ def test_content_can_be_stripped_and_text_redacted_after_scoring(exporter: Colle
         seen.append(sample.output)
         return sg.Score(1, explanation="it says secret-123")
 
-    sg.configure(metrics=[look], exporter=exporter, export_content=False, redact=lambda t: t.replace("secret-123", "***"))
+    sg.configure(
+        metrics=[look], exporter=exporter, export_content=False, redact=lambda t: t.replace("secret-123", "***")
+    )
     answer("secret-123")
     assert sg.flush(5)
     (span,) = exporter.named("answer")
@@ -356,7 +372,9 @@ def test_scoring_off_traces_and_does_not_score(exporter: CollectingExporter, mon
 
 
 @pytest.mark.parametrize("switch", ["SPANGRADE_DISABLED", "OTEL_SDK_DISABLED"])
-def test_disabled_means_nothing_at_all(switch: str, exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_means_nothing_at_all(
+    switch: str, exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(switch, "true")
     before = threading.active_count()
     sg.configure(metrics=[yes], exporter=exporter)

@@ -4,10 +4,11 @@ import logging
 from typing import Any
 
 import pytest
-import spangrade as sg
 from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+
+import spangrade as sg
 from spangrade import semconv as s
 from spangrade.otel import sdk_private
 from spangrade.otel.engine import current_engine
@@ -173,7 +174,9 @@ def test_scoring_exporter_scores_without_a_processor(exporter: CollectingExporte
         tracer.start_as_current_span("chain", attributes={s.OI_KIND: "CHAIN", s.OI_INPUT: "q", s.OI_OUTPUT: "Paris."}),
     ):
         documents = '[{"content": "Paris is in France."}]'
-        with tracer.start_as_current_span("find", attributes={s.OI_KIND: "RETRIEVER", s.RETRIEVAL_DOCUMENTS: documents}):
+        with tracer.start_as_current_span(
+            "find", attributes={s.OI_KIND: "RETRIEVER", s.RETRIEVAL_DOCUMENTS: documents}
+        ):
             pass
         with tracer.start_as_current_span("llm", attributes={s.OI_KIND: "LLM", s.OI_INPUT: "q", s.OI_OUTPUT: "Paris."}):
             pass

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
-from spangrade.model.documents import CUT, MAX_DOCUMENT_CHARS, MAX_DOCUMENTS, read_documents
+from spangrade.model.document import MAX_DOCUMENT_CHARS
+from spangrade.model.documents import CUT, MAX_DOCUMENTS, read_documents
 
 T = "Paris is the capital of France."
 

@@ -1,10 +1,12 @@
 """The pipeline: every pair accounted for, whatever evaluators do."""
 
+import json
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from spangrade import semconv as s
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
@@ -78,12 +80,12 @@ def judge(client: ScriptedJudgeClient, name: str = "helpful", **options: Any) ->
 
 
 def test_a_call_is_scored_by_every_metric_and_its_span_waits_for_all(harness: Any) -> None:
-    h = harness(metric(lambda output: len(output)), LocalMetric(lambda sample: True, name="yes"))
+    h = harness(metric(name="length")(lambda output: len(output) * 1), LocalMetric(lambda sample: True, name="yes"))
     ticket = h.send(call_span())
     assert h.pipeline.drain(5, judges=True)
-    assert {r.graded.name: r.graded.value for r in h.sink.records} == {"<lambda>": 8.0, "yes": 1.0}
+    assert {r.graded.name: r.graded.value for r in h.sink.records} == {"length": 8.0, "yes": 1.0}
     assert h.sink.waiting[ticket] == 0
-    assert h.sink.marks[ticket] == ["<lambda>", "yes"]
+    assert h.sink.marks[ticket] == ["length", "yes"]
 
 
 def test_a_metric_that_raises_exits_or_returns_rubbish_is_an_error_and_the_rest_score(harness: Any) -> None:
@@ -119,7 +121,9 @@ def test_a_metric_cannot_change_what_others_see(harness: Any) -> None:
         sample.output = "mine"  # type: ignore[misc]
         return 1.0
 
-    h = harness(metric(mutates), metric(rebinds), LocalMetric(lambda sample: seen.append(sample.output) or 1, name="last"))
+    h = harness(
+        metric(mutates), metric(rebinds), LocalMetric(lambda sample: seen.append(sample.output) or 1, name="last")
+    )
     h.send(call_span())
     assert h.pipeline.drain(5, judges=True)
     assert seen == ["answer 1"]
@@ -234,7 +238,7 @@ def test_a_pair_that_somebody_has_taken_is_not_scored_again(harness: Any) -> Non
 
 def test_a_judges_own_traffic_is_never_scored(harness: Any) -> None:
     h = harness(LocalMetric(lambda s: 1, name="m"))
-    messages = '[{"role":"system","parts":[{"type":"text","content":"%s grade"}]}]' % s.JUDGE_MARKER
+    messages = json.dumps([{"role": "system", "parts": [{"type": "text", "content": f"{s.JUDGE_MARKER} grade"}]}])
     ticket = h.send(call_span(**{s.OI_KIND: "LLM", s.OPERATION_NAME: "chat", s.INPUT_MESSAGES: messages}))
     assert h.pipeline.drain(5, judges=True)
     assert h.counts("m").met == 0
@@ -284,7 +288,7 @@ def test_shutdown_in_the_middle_leaves_no_pair_pending(harness: Any) -> None:
         assert counts.pending == 0
         assert counts.met == 30
     assert h.counts("slow").of(Outcome.DROPPED) == 30
-    one, ticket = offer(call_span(99))
+    one, _ = offer(call_span(99))
     assert not h.pipeline.offer(one)
     assert h.counts("slow").outcomes[Outcome.DROPPED, "shutdown"] == 31
     gate.set()
@@ -294,7 +298,10 @@ def test_the_judge_sees_redacted_text_and_the_metric_the_text_itself() -> None:
     client, seen, sink = ScriptedJudgeClient(PASSING), [], CollectingSink()
     local = LocalMetric(lambda sample: seen.append(sample.output) or 1, name="local")
     pipeline = Pipeline(
-        [Placed(local), live(judge(client), rate=1.0)], sink, clock=FakeClock(), redact=lambda t: t.replace("answer", "XXX")
+        [Placed(local), live(judge(client), rate=1.0)],
+        sink,
+        clock=FakeClock(),
+        redact=lambda t: t.replace("answer", "XXX"),
     )
     pipeline.offer(offer(call_span())[0])
     assert pipeline.drain(5, judges=True)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from spangrade.errors import ConfigError
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.policy import Policy
@@ -84,7 +85,7 @@ def test_a_rate_that_is_no_share_is_refused_in_words(rate: object) -> None:
 
 
 def test_a_money_budget_is_refused_rather_than_ignored() -> None:
-    with pytest.raises(ConfigError, match="usd_per_day.*needs model prices"):
+    with pytest.raises(ConfigError, match=r"usd_per_day.*needs model prices"):
         Policy(budget={"usd_per_day": 20})
 
 

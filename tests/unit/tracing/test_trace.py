@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import spangrade as sg
 from opentelemetry import trace as trace_api
 from opentelemetry.trace import StatusCode
+
+import spangrade as sg
 from spangrade import semconv as s
 from spangrade.testing import CollectingExporter, event_scores
 
@@ -77,8 +78,13 @@ def test_an_llm_call_is_written_as_messages(spans: CollectingExporter) -> None:
     span = only(spans)
     found = attributes(span)
     assert found[s.OPERATION_NAME] == "chat"
-    assert json.loads(found[s.INPUT_MESSAGES])[1] == {"role": "user", "parts": [{"type": "text", "content": "Capital?"}]}
-    assert json.loads(found[s.OUTPUT_MESSAGES]) == [{"role": "assistant", "parts": [{"type": "text", "content": "Paris"}]}]
+    assert json.loads(found[s.INPUT_MESSAGES])[1] == {
+        "role": "user",
+        "parts": [{"type": "text", "content": "Capital?"}],
+    }
+    assert json.loads(found[s.OUTPUT_MESSAGES]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "Paris"}]}
+    ]
     assert s.OI_INPUT not in found
     assert event_scores(span)["length"][s.SCORE_VALUE] == 5
 
@@ -284,7 +290,9 @@ def test_a_stream_is_not_current_in_its_consumer(spans: CollectingExporter) -> N
 
 
 @pytest.mark.parametrize("way", ["all", "break", "aclose", "cancel"])
-def test_async_generators_end_once_whatever_the_way(way: str, spans: CollectingExporter, caplog: pytest.LogCaptureFixture) -> None:
+def test_async_generators_end_once_whatever_the_way(
+    way: str, spans: CollectingExporter, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         stream = anumbers(5)
         if way == "all":
@@ -319,7 +327,9 @@ def test_async_generators_end_once_whatever_the_way(way: str, spans: CollectingE
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
-def test_each_step_of_a_stream_may_run_in_another_task(spans: CollectingExporter, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_step_of_a_stream_may_run_in_another_task(
+    spans: CollectingExporter, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> list[str]:
         stream = anumbers(3)
         return [await asyncio.create_task(stream.__anext__()) for _ in range(3)]  # type: ignore[arg-type]
@@ -453,7 +463,17 @@ def test_values_that_fight_back_pass_untouched(spans: CollectingExporter) -> Non
 
     cyclic: list[Any] = []
     cyclic.append(cyclic)
-    things = [Hostile(), cyclic, 10**5000, float("nan"), b"\xff", "\ud83d", {"a": {1, 2}}, range(10**12), "x" * 5_000_000]
+    things = [
+        Hostile(),
+        cyclic,
+        10**5000,
+        float("nan"),
+        b"\xff",
+        "\ud83d",
+        {"a": {1, 2}},
+        range(10**12),
+        "x" * 5_000_000,
+    ]
     for thing in things:
         assert f(thing) is thing
     assert sg.flush(10)

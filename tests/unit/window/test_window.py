@@ -8,7 +8,9 @@ from spangrade.samples.window import GRACE_S, MAX_AGE_S, MAX_GROUPS, Decided, Li
 
 
 def call(span_id: int, parent: int | None = None, kind: str = "llm", end: int = 0, trace_id: int = 1) -> Call:
-    span = SpanData(trace_id, span_id, parent, f"s{span_id}", 0, end or span_id, {}, parent_is_remote=False if parent else None)
+    span = SpanData(
+        trace_id, span_id, parent, f"s{span_id}", 0, end or span_id, {}, parent_is_remote=False if parent else None
+    )
     return Call(span, Reading("test", kind=kind))
 
 

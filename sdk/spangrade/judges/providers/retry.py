@@ -44,7 +44,7 @@ class RetryPolicy:
         if tried > self.retries:
             return None
         asked = asked_wait(headers, self.now())
-        wait = self.base_wait * 2 ** (tried - 1) * random.uniform(0.5, 1.5) if asked is None else asked  # noqa: S311
+        wait = self.base_wait * 2 ** (tried - 1) * random.uniform(0.5, 1.5) if asked is None else asked
         return wait if wait <= self.max_wait and wait < left else None
 
 

@@ -11,6 +11,7 @@ of microseconds, so it can run on every call and choose which ones a judge reads
 Source: unigram and bigram precision of the answer against its source, as in ROUGE (Lin 2004) turned round.
 """
 
+from itertools import pairwise
 from typing import Final
 
 from spangrade.metrics.builtin.text import STOPWORDS, as_text, content_words, sentences, stem, words
@@ -25,7 +26,7 @@ _WORD_WEIGHT: Final = 0.7  # single words against pairs; pairs punish words that
 
 def _grams(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     single = content_words(text)
-    return single, list(zip(single, single[1:], strict=False))
+    return single, list(pairwise(single))
 
 
 def _unknown(word: str, source: set[str]) -> bool:
@@ -58,14 +59,18 @@ def overlap(sample: Sample) -> Score:
         total += len(single)
         weighted += share * len(single)
         if weakest is None or share < weakest[0]:
-            weakest = (share, sentence, [word for word in dict.fromkeys(words(sentence)) if _unknown(word, source_words)])
+            weakest = (
+                share,
+                sentence,
+                [word for word in dict.fromkeys(words(sentence)) if _unknown(word, source_words)],
+            )
     if weakest is None:
         raise Skip("the answer has no words to look for")
     share, sentence, unseen = weakest
     quote = sentence if len(sentence) <= 160 else sentence[:157] + "..."
     why = f"weakest sentence ({share:.2f}): “{quote}”"
     if unseen:
-        why += f"; in no document: {', '.join(unseen[:8])}" + (f" and {len(unseen) - 8} more" if len(unseen) > 8 else "")
+        why += f"; in no document: {', '.join(unseen[:8])}" + (
+            f" and {len(unseen) - 8} more" if len(unseen) > 8 else ""
+        )
     return Score(weighted / total, explanation=why)
-
-
