@@ -7,14 +7,14 @@ shows the scores that arrived at the receiver on the application's spans.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 
 
 def _interrupt(*_: object) -> None:
     """The first signal unwinds everything; the next ones must not disturb that."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     logging.disable()  # an exporter's complaint that the receiver is gone would only confuse
     raise KeyboardInterrupt
 
@@ -25,13 +25,18 @@ for _number in SIGNALS:
     signal.signal(_number, _interrupt)
 
 
-def main() -> int:
-    import os
+def ignore_signals() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
+
+def main() -> int:
     try:
         from examples.demo.show import run
 
-        return run(sys.argv[1:])
+        code = run(sys.argv[1:])
+        ignore_signals()  # all is done and stopped; only the interpreter's own end is left
+        return code
     except KeyboardInterrupt:
         # Children are stopped by now (the `with` blocks in run did that). What is left are exit hooks that would try to
         # send the last spans to a receiver that is gone, and wait for it.

@@ -217,8 +217,10 @@ def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, onc
         for sentence in missing:
             screen.say(f"Missing: {sentence}", style="red")
         if not missing:
+            errors = sum(result.error is not None for call in calls for result in call.by("llm"))
             screen.say(
-                f"Read back from the receiver: {len(calls)} root spans, each with 3 metric events and 1 judge event."
+                f"Read back from the receiver: {len(calls)} root spans, each with 3 metric events and 1 judge event "
+                f"({errors} of them a judge error)."
             )
     else:
         take_questions(screen, receiver, asker, after=seen)
@@ -272,7 +274,7 @@ def show_table(screen: Screen, calls: Sequence[Call]) -> None:
                 result.name,
                 "" if result.value is None else f"{result.value:.2f}",
                 result.label or ("error" if result.error else ""),
-                one_line(result.error or result.explanation or "", 200),
+                one_line(": ".join(filter(None, (result.error, result.explanation))), 200),
             )
             for cell, part in zip(cells, parts, strict=True):
                 cell.append(("\n" if position else "") + part, style=colour(result))

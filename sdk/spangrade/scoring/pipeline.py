@@ -181,7 +181,8 @@ class Pipeline:
     def _until_tick(self) -> float | None:
         if self._next_tick == float("inf"):
             return None
-        return max(0.0, self._next_tick - self.clock.monotonic())
+        # At most a minute: a deadline far away is no reason to ask the lock for a time-out that it cannot take.
+        return min(max(0.0, self._next_tick - self.clock.monotonic()), 60.0)
 
     def _tick_by(self, when: float) -> None:
         """A deadline that `tick` has not seen yet."""

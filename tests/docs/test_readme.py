@@ -1,0 +1,83 @@
+"""What the README shows is run, and does what it says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(REPOSITORY))
+from examples.demo.processes import ReceiverProcess  # noqa: E402
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "sdk"), **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_ten_lines_send_the_scores_that_the_table_shows() -> None:
+    assert len([line for line in BLOCKS[0].splitlines() if line.strip()]) == 10
+    with ReceiverProcess() as receiver:
+        done = run(BLOCKS[0], OTEL_EXPORTER_OTLP_ENDPOINT=receiver.base_url)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        (span,) = receiver.spans()
+    assert span["resource"]["service.name"] == "support"
+    scores: dict[str, Any] = {e["attributes"]["gen_ai.evaluation.name"]: e["attributes"] for e in span["events"]}
+    for row in re.findall(r"\| `([\w.]+)` \| (.*?) \| (.*?) \|", README):
+        attribute, *cells = row
+        for name, cell in zip(("overlap", "words"), cells, strict=True):
+            if not cell.strip() or attribute not in scores[name]:
+                continue
+            found = scores[name][attribute]
+            shown = f"{found:g}" if isinstance(found, float) else str(found)
+            assert shown == cell.removesuffix(".0"), (name, attribute)
+
+
+@pytest.mark.parametrize("block", range(1, len(BLOCKS)))
+def test_every_other_python_block_runs(block: int) -> None:
+    done = run(BLOCKS[block], OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9", SPANGRADE_JUDGE_API_KEY="unused")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "example", sorted(p.name for p in (REPOSITORY / "examples").glob("*.py") if p.name != "__init__.py")
+)
+def test_every_small_example_runs_offline_and_says_something(example: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(REPOSITORY / "examples" / example)],
+        env={**os.environ, "PYTHONPATH": f"{REPOSITORY / 'sdk'}{os.pathsep}{REPOSITORY}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 3
+
+
+def test_the_folders_that_the_readme_names_are_there() -> None:
+    for folder in re.findall(r"\| `(\w+)/` \|", README):
+        assert (REPOSITORY / folder).is_dir(), folder
+
+
+def test_the_front_door_is_exactly_what_is_announced() -> None:
+    import spangrade
+
+    public = {name for name in vars(spangrade) if not name.startswith("_")} - {
+        name for name, value in vars(spangrade).items() if type(value).__name__ == "module"
+    }
+    assert public == set(spangrade.__all__) - {"__version__"}
+    assert spangrade.__all__ == sorted(spangrade.__all__)
