@@ -184,7 +184,7 @@ def choose_judge(model: Model) -> str:
 def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, once: bool) -> int:
     about_the_judge = choose_judge(model)
     with screen.busy("Importing the application"):
-        # Imported only now: these take a second or two, and the model was loading meanwhile.
+        # Imported only now: they take a second or two, and the first lines should be on screen before that.
         from openai import OpenAI
         from openinference.instrumentation.openai import OpenAIInstrumentor
 

@@ -168,7 +168,9 @@ def _binding(fn: Callable[..., Any], what: str) -> Callable[[Sample], Any]:
     if not required and len(parameters) == 1:
         return fn
     if len(positional) == 2 and len(required) == 2:
-        return lambda sample: fn(_item(sample), sample.output)
+        first, second = (fields.get(p.name) for p in positional)
+        if first is None and second in (None, "output"):  # else a misspelt field would get the wrong thing
+            return lambda sample: fn(_item(sample), sample.output)
     unknown = [p.name for p in required if p.name not in fields] or ["(none)"]
     raise ConfigError(
         f"{what}: parameters {', '.join(unknown)} cannot be filled; take one parameter (the Sample), (item, output), or "

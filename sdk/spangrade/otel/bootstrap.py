@@ -356,6 +356,8 @@ def _take_over(runtime: _Runtime) -> bool:
 
 def _log_events(runtime: _Runtime, targets: list[str | None], policy: ContentPolicy) -> LogEvents | None:
     """A logs pipeline where the destination is known: our own OTLP, or an endpoint that was said."""
+    if not otlp.logs_wanted():
+        return None
     if targets != [None]:
         where = targets[0]
     elif runtime.otlp_endpoints:

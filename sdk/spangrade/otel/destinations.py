@@ -1,11 +1,14 @@
 """OTLP exporters by endpoint and environment, and whether a destination takes logs."""
 
 import os
+from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk._logs.export import LogRecordExporter
-from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangrade.delivery.log_events import NO_LOGS_HERE, GatedExporter
 from spangrade.errors import ConfigError
@@ -66,7 +69,14 @@ def _url(signal: str, given: str | None) -> str | None:
 
 
 def span_exporter(endpoint: str | None) -> SpanExporter:
-    """OTLP for spans."""
+    """OTLP for spans; without an endpoint that was said in code, another exporter if ``OTEL_TRACES_EXPORTER`` names one.
+
+    Raises:
+        ConfigError: ``OTEL_TRACES_EXPORTER`` names an exporter that is not installed, or several.
+    """
+    named = os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip() or "otlp"
+    if endpoint is None and named not in ("otlp", "spangrade"):  # ours is OTLP with scores, which this is already
+        return _named_exporter(named)
     if protocol_of("traces", endpoint_of("traces", endpoint)) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
@@ -74,6 +84,28 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return OTLPSpanExporter(endpoint=_url("traces", endpoint))
+
+
+def _named_exporter(name: str) -> SpanExporter:
+    if name == "none":
+        return _NoExporter()
+    found = list(entry_points(group="opentelemetry_traces_exporter", name=name))
+    if not found:
+        raise ConfigError(f"OTEL_TRACES_EXPORTER {name!r} is not an installed exporter; use otlp, console or none")
+    exporter: SpanExporter = found[0].load()()
+    return exporter
+
+
+class _NoExporter(SpanExporter):
+    """``OTEL_TRACES_EXPORTER=none``: spans end here."""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
+        return SpanExportResult.SUCCESS
+
+
+def logs_wanted() -> bool:
+    """False for ``OTEL_LOGS_EXPORTER=none``: no log events then."""
+    return os.environ.get("OTEL_LOGS_EXPORTER", "otlp").strip().lower() != "none"
 
 
 def _grpc_arguments(endpoint: str | None) -> dict[str, Any]:
