@@ -270,6 +270,39 @@ def test_a_forked_child_scores_its_own_calls_and_not_its_parents(receiver: Recei
     assert pids["parent before"] == pids["parent after"] != pids["child"]
 
 
+FORKED_INSIDE = """
+import os, sys
+import spangrade as sg
+
+@sg.metric
+def yes(output):
+    return 1
+
+@sg.trace
+def inner(x):
+    return x
+
+@sg.trace
+def outer(x):
+    child = os.fork()
+    if child == 0:
+        inner("in the child")
+        os._exit(0 if sg.flush(10) else 3)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+sg.configure(endpoint=sys.argv[1], metrics=[yes])
+sys.exit(outer("x"))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_a_fork_inside_a_call_makes_the_childs_call_a_root_of_its_own_process(receiver: ReceiverProcess) -> None:
+    done = run_child(receiver.base_url, code=FORKED_INSIDE)
+    assert done.returncode == 0, done.stderr
+    by_name = {span["name"]: span for span in receiver.spans()}
+    assert [len(by_name[name]["events"]) for name in ("inner", "outer")] == [1, 1]
+
+
 def test_the_current_span_of_the_application_is_none_of_ours_after_a_call(exporter: CollectingExporter) -> None:
     sg.configure(metrics=[yes], exporter=exporter)
     with trace_api.get_tracer("app").start_as_current_span("GET") as span:

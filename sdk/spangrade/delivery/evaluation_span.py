@@ -8,14 +8,16 @@ as the usual event.
 from opentelemetry.trace import Tracer
 
 from spangrade import semconv as s
+from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.log_events import context_of
 from spangrade.delivery.payload import attributes_of
 from spangrade.model.outcome import ScoreRecord
 
 
-def emit(tracer: Tracer, record: ScoreRecord) -> None:
-    """Send one score as an evaluation span through ``tracer``."""
-    attributes = attributes_of(record)
+def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> None:
+    """Send one score as an evaluation span through ``tracer``; in late mode its exporter is not ours, so the content
+    policy is applied here."""
+    attributes = policy.attributes(attributes_of(record))
     on_span = {
         key: value for key, value in attributes.items() if key != s.RESPONSE_ID
     }  # Phoenix: else a made-up output

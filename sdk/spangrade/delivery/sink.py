@@ -8,6 +8,7 @@ from opentelemetry.trace import Tracer
 
 from spangrade import _guard
 from spangrade.delivery import evaluation_span
+from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.hold import Held, Hold
 from spangrade.delivery.log_events import REFUSED, LogEvents
 from spangrade.delivery.span_copy import scored_copy
@@ -41,8 +42,15 @@ class Route(Protocol):
 class SpanSink:
     """Implements `scoring.seam.Sink` for spans of the OpenTelemetry SDK. ``log_events``: the logs pipeline, if any."""
 
-    def __init__(self, ledger: Ledger, log_events: LogEvents | None = None, max_events: int = 128) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        log_events: LogEvents | None = None,
+        max_events: int = 128,
+        policy: ContentPolicy | None = None,
+    ) -> None:
         self.ledger = ledger
+        self._policy = policy or ContentPolicy()
         self.log_events = log_events
         self._max_events = max_events
         self.hold = Hold(self._release)
@@ -146,6 +154,6 @@ class SpanSink:
     def _by_span(self, route: Route, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:
         tracer = route.tracer()
         for record in pair:
-            evaluation_span.emit(tracer, record)
+            evaluation_span.emit(tracer, record, self._policy)
         if scored:
             self.ledger.delivered(evaluator, "evaluation_span")

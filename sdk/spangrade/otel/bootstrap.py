@@ -1,6 +1,5 @@
 """`configure`, `flush` and `shutdown`: the wiring of the SDK, and its only global state beside the engine."""
 
-import atexit
 import os
 import re
 import threading
@@ -27,6 +26,7 @@ from spangrade.model.policy import Placed
 from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private
 from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
+from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import SettlingExporter
 from spangrade.otel.ids import OwnIdGenerator
 from spangrade.otel.instrument import switch_on
@@ -50,7 +50,6 @@ class _Runtime:
 
 _lock = threading.RLock()
 _runtime: _Runtime | None = None
-_exit_hook = False
 
 
 def configure(
@@ -120,7 +119,7 @@ def configure(
         set_engine(engine)
         _runtime = runtime
         use_provider(said.get("tracer_provider"))
-        _register_exit()
+        _exit.arm()
     if old is not None:
         _retire(old)
     switch_on(said["instrument"], runtime.provider)
@@ -139,7 +138,7 @@ def ensure_engine() -> None:
             said["redact"], export_content=said["export_content"], export_explanations=said["export_explanations"]
         )
         set_engine(Engine(_evaluators(said), _settings(said["hold"]), policy, None))
-        _register_exit()
+        _exit.arm()
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -422,6 +421,7 @@ def shutdown() -> None:
     with _lock:
         runtime, _runtime = _runtime, None
         engine = set_engine(None)
+    _exit.disarm()
     if engine is None:
         return
     end = time.monotonic() + EXIT_BUDGET_S
@@ -446,9 +446,4 @@ def _end_exports(runtime: _Runtime, end: float) -> None:
             bounded(exporter.shutdown, 0.3)
 
 
-def _register_exit() -> None:
-    """Once, and after the provider's own hook, so that ours runs before it (exit hooks run in reverse order)."""
-    global _exit_hook
-    if not _exit_hook:
-        _exit_hook = True
-        atexit.register(shutdown)
+_exit = ExitHook(shutdown, EXIT_BUDGET_S + 0.5)

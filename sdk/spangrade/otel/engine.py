@@ -36,7 +36,7 @@ class Engine:
         self.log_events = log_events
         known = ledger is not None
         self.ledger = ledger or Ledger()
-        self.sink = SpanSink(self.ledger, log_events, SpanLimits().max_events or 128)
+        self.sink = SpanSink(self.ledger, log_events, SpanLimits().max_events or 128, policy)
         self.pipeline = Pipeline(placed, self.sink, settings, ledger=self.ledger, redact=policy.redact)
         self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
         self._finished = False

@@ -1,6 +1,8 @@
 """Spans that are open in this process, so that a call knows its ancestors when it ends."""
 
+import os
 import threading
+import weakref
 from typing import Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -35,6 +37,7 @@ class OpenSpans:
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], _Open] = {}
         self._lock = threading.Lock()
+        _all.add(self)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -73,8 +76,8 @@ class OpenSpans:
             topmost.has_calls = True
         return Lineage(root_id, under_call, under_evaluator), mine is not None and mine.has_calls
 
-    def clear(self) -> None:
-        """Forget all (a forked child: open spans are the parent's, except that they may end here too, as topmost)."""
+    def after_fork(self) -> None:
+        """In a forked child open spans are the parent's: what ends here has no ancestor in this process."""
         self._open = {}
         self._lock = threading.Lock()
 
@@ -82,3 +85,15 @@ class OpenSpans:
 def _parent_key(span: ReadableSpan) -> tuple[int, int] | None:
     parent = span.parent
     return (parent.trace_id, parent.span_id) if parent is not None and not parent.is_remote else None
+
+
+_all: weakref.WeakSet[OpenSpans] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for one in list(_all):
+        one.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -187,6 +187,10 @@ class Running:
         self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
     ) -> None:
         otel_context.detach(self._token)
+        self.leave(fault)
+
+    def leave(self, fault: BaseException | None) -> None:
+        """End the call without touching the context."""
         if fault is not None:
             self._call.fail(fault)
         self._call.end()

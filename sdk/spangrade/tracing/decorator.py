@@ -4,6 +4,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -57,6 +58,10 @@ def trace(
     return tracing if fn is None else tracing(fn)
 
 
+# Blocks that are open in this thread or task: one Tracing may be entered by several at once.
+_blocks: ContextVar[tuple[tuple["Tracing", Running | None], ...]] = ContextVar("spangrade_blocks", default=())
+
+
 class Tracing:
     """What `trace` with arguments returns: a decorator, and a context manager (also ``async with``), which may be used
     again and nested."""
@@ -64,7 +69,7 @@ class Tracing:
     def __init__(self, name: str | None, kind: str) -> None:
         self._name = name
         self._kind = kind
-        self._running: list[Running | None] = []
+        self._open: list[Running] = []
 
     def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
         """Decorate ``fn``."""
@@ -78,17 +83,25 @@ class Tracing:
 
     def __enter__(self) -> TracedCall:
         call = TracedCall(self._name or self._kind, self._kind)
-        if off():
-            self._running.append(None)
+        running = None if off() else Running(call)
+        _blocks.set((*_blocks.get(), (self, running)))
+        if running is None:
             return call
-        running = Running(call)
-        self._running.append(running)
+        self._open.append(running)
         return running.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
-        running = self._running.pop()
-        if running is not None:
-            running.__exit__(kind, fault, tb)
+        open_blocks = _blocks.get()
+        for at in range(len(open_blocks) - 1, -1, -1):
+            if open_blocks[at][0] is self:
+                _blocks.set(open_blocks[:at] + open_blocks[at + 1 :])
+                running = open_blocks[at][1]
+                if running is not None:
+                    self._open.remove(running)
+                    running.__exit__(kind, fault, tb)
+                return
+        if self._open:  # left in another context than it was entered in (a generator that was closed elsewhere)
+            self._open.pop().leave(fault)
 
     async def __aenter__(self) -> TracedCall:
         return self.__enter__()

@@ -56,6 +56,19 @@ def test_late_mode_exports_no_span_of_theirs_and_scores_come_as_children(exporte
     assert engine.ledger.snapshot()["yes"].delivered == {"evaluation_span": 1}
 
 
+def test_late_scores_are_redacted_too_though_their_exporter_is_not_ours(exporter: CollectingExporter) -> None:
+    def leaky(sample: sg.Sample) -> sg.Score:
+        return sg.Score(1, explanation=f"it says {sample.output}")
+
+    theirs(exporter)
+    sg.configure(metrics=[leaky], redact=lambda text: text.replace("secret", "***"))
+    with sg.trace("call"):
+        sg.set_output("secret")
+    assert sg.flush(5)
+    (late,) = exporter.named("evaluation leaky")
+    assert "secret" not in repr(dict(late.attributes or {})) + repr([dict(e.attributes or {}) for e in late.events])
+
+
 @pytest.mark.parametrize("kind", [BatchSpanProcessor, SimpleSpanProcessor])
 def test_take_over_puts_their_exporter_behind_ours(kind: Any, exporter: CollectingExporter) -> None:
     provider = theirs(exporter, kind)

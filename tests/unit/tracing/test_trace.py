@@ -164,6 +164,44 @@ def test_as_a_context_manager_sync_and_async(spans: CollectingExporter) -> None:
     only(spans, "block")
 
 
+def test_one_block_may_be_entered_by_many_tasks_at_once(spans: CollectingExporter) -> None:
+    block = sg.trace("shared")
+
+    async def work(n: int) -> None:
+        async with block:
+            await asyncio.sleep(0)
+            sg.set_output(n)
+            with block:
+                sg.set_output(-n)
+
+    async def main() -> None:
+        await asyncio.gather(*(work(n) for n in range(1, 6)))
+        assert not trace_api.get_current_span().get_span_context().is_valid
+
+    asyncio.run(main())
+    assert sg.flush(5)
+    outputs = sorted(int(attributes(sp)[s.OI_OUTPUT]) for sp in spans.named("shared"))
+    assert outputs == [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]
+
+
+def test_a_block_inside_a_generator_that_is_closed_in_another_context_still_ends(
+    spans: CollectingExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stream() -> AsyncIterator[str]:
+        async with sg.trace("inside"):
+            yield "a"
+            yield "b"
+
+    async def main() -> None:
+        generator = stream()
+        await asyncio.create_task(anext(generator))  # type: ignore[arg-type]
+        await asyncio.create_task(generator.aclose())  # type: ignore[attr-defined]
+
+    asyncio.run(main())
+    only(spans, "inside")
+    assert not [r for r in caplog.records if r.levelname == "ERROR"]
+
+
 def test_an_unknown_kind_or_a_class_is_refused_in_words() -> None:
     with pytest.raises(sg.ConfigError, match="kind 'llmm' is not one of llm, retriever"):
         sg.trace(kind="llmm")  # type: ignore[call-overload]
