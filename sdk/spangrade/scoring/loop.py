@@ -15,6 +15,10 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def ensure(self) -> None:
+        """Start the loop's thread, if it does not run yet."""
+        self._running()
+
     def run(
         self,
         coroutine: Coroutine[Any, Any, Any],

@@ -85,6 +85,7 @@ class Pipeline:
         self._sink = sink
         self._seats = [self._seat(p) for p in placed]
         self.targets = frozenset(seat.info.target for seat in self._seats)
+        self._has_metric = any(seat.info.kind == "code" for seat in self._seats)
         self._has_judge = any(seat.info.kind != "code" for seat in self._seats)
         self._idle = threading.Condition()
         self._fresh_state()
@@ -158,6 +159,11 @@ class Pipeline:
                 except RuntimeError:  # the interpreter is shutting down
                     return False
                 self._thread = thread
+                for lane, wanted in ((self._metrics_lane, self._has_metric), (self._judges_lane, self._has_judge)):
+                    if wanted:
+                        lane.ensure_worker()
+                if any(seat.placed.evaluator.is_async for seat in self._seats):
+                    self._loop.ensure()
         return True
 
     # --- the timer thread ----------------------------------------------------------------------------------------------

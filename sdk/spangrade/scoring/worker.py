@@ -108,6 +108,13 @@ class Lane:
     def _busy(self) -> bool:
         return bool(self._queued) or any(slot.step is not None for slot in self._slots)
 
+    def ensure_worker(self) -> None:
+        """Start one thread if there is none: near the interpreter's end (Python 3.12) none can be started any more."""
+        with self._cond:
+            needed = not self._closed and not any(not slot.left_behind for slot in self._slots)
+        if needed:
+            self._start()
+
     def _take_back(self, steps: list[Step]) -> bool:
         # No thread can be started (the interpreter is closing): what nobody will run is not accepted.
         with self._cond:

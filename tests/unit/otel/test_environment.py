@@ -90,7 +90,8 @@ def test_outcomes_are_instruments_of_the_applications_meter_provider(
     found: dict[tuple[Any, ...], Any] = {}
     data = reader.get_metrics_data()
     assert data is not None
-    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+    scopes = data.resource_metrics[0].scope_metrics
+    for metric in (one for scope in scopes if scope.scope.name == "spangrade" for one in scope.metrics):
         for point in metric.data.data_points:
             found[(metric.name, *sorted(dict(point.attributes or {}).items()))] = point.value  # type: ignore[union-attr]
     assert found["spangrade.pairs", ("evaluator", "yes"), ("outcome", "scored"), ("reason", "")] == 3
