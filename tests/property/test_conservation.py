@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spangrade import semconv as s
+from spangrade.delivery.carriers import OtelCarriers
+from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import SpanSink
 from spangrade.judges.judge import LlmJudge
@@ -93,7 +95,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
         judge = LlmJudge(name="j", criteria="c", scale="binary", model="m").with_client(ScriptedJudgeClient(judged))
         placed.append(live(judge, rate=0.5))
     ledger = Ledger()
-    sink = SpanSink(ledger)
+    sink = SpanSink(ledger, OtelCarriers(ContentPolicy()))
     left: list[Any] = []
     sink.hold._release = left.append  # the copy itself is another test's business
     pipeline = Pipeline(placed, sink, Settings(max_steps=max_steps), ledger=ledger)
@@ -119,7 +121,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
 
 def test_offers_from_many_threads_are_all_accounted_for() -> None:
     ledger = Ledger()
-    sink = SpanSink(ledger)
+    sink = SpanSink(ledger, OtelCarriers(ContentPolicy()))
     pipeline = Pipeline([evaluator(0, 1.0)], sink, ledger=ledger)
 
     def work(start: int) -> None:

@@ -20,11 +20,11 @@ from spangrade import _guard
 from spangrade._log import once
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.payload import attributes_of, summary
+from spangrade.delivery.sink import REFUSED
 from spangrade.model.outcome import ScoreRecord, SpanRef
 from spangrade.semconv import EVALUATION_EVENT, SCOPE, SCORE_ID
 
 NO_LOGS_HERE: Final = frozenset({404, 405, 501})
-REFUSED: Final = "refused"  # the destination takes no logs at all
 EXPORT_FAILED: Final = "export_failed"
 _MAX_WAITING: Final = 4_096
 

@@ -1,58 +1,50 @@
-"""The SDK's end of the pipeline: scores onto held spans, or by a later carrier."""
+"""The end of the pipeline in both hosts: scores onto held spans, or by a later carrier; every one of them counted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.trace import Tracer
-
 from spangrade import _guard
-from spangrade.delivery import evaluation_span
-from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.hold import Held, Hold
-from spangrade.delivery.log_events import REFUSED, LogEvents
-from spangrade.delivery.span_copy import scored_copy
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.seam import Ticket
 
 Pair = tuple[ScoreRecord, ...]
+REFUSED = "refused"  # the destination takes no logs at all
+Settled = Callable[[str | None], None]
 
 
-class Route(Protocol):
-    """Where one provider's spans go. A processor of ours is one."""
+class Carriers(Protocol):
+    """How scores leave in one host. ``held.route`` says where its span goes; what else it is, is the host's business."""
 
-    @property
-    def exports(self) -> bool:
+    def exports(self, held: Held) -> bool:
         """False in late mode: the span is somebody else's to export, and every score takes a later carrier."""
 
-    @property
-    def settles(self) -> bool:
-        """True when the exporter behind says later how it went (`SpanSink.exported`); else handing over is all that is
-        known."""
+    def settles(self, held: Held) -> bool:
+        """True when it is said later how the export went (`SpanSink.exported`); else handing over is all that is known."""
 
-    def forward(self, span: ReadableSpan) -> None:
-        """Hand a span on. May raise."""
+    def carry(self, held: Held, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """Hand the span on with ``pairs`` as events and the mark of who has taken it. Returns the pairs for which there was
+        no room. Raises `NotForwarded` when the span could not be handed on."""
 
-    def tracer(self) -> Tracer:
-        """Where evaluation spans start."""
+    def log(self, held: Held, pair: Pair, settled: Settled | None) -> bool:
+        """Queue a pair as log events; ``settled(failure)`` hears once how it went. False: no logs are taken here."""
+
+    def evaluation_span(self, held: Held, record: ScoreRecord) -> None:
+        """Send one score as a child span of the scored one."""
+
+
+class NotForwarded(Exception):
+    """The span's next hop raised."""
 
 
 class SpanSink:
-    """Implements `scoring.seam.Sink` for spans of the OpenTelemetry SDK. ``log_events``: the logs pipeline, if any."""
+    """Implements `scoring.seam.Sink` over a `Hold`."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        log_events: LogEvents | None = None,
-        max_events: int = 128,
-        policy: ContentPolicy | None = None,
-    ) -> None:
+    def __init__(self, ledger: Ledger, carriers: Carriers) -> None:
         self.ledger = ledger
-        self._policy = policy or ContentPolicy()
-        self.log_events = log_events
-        self._max_events = max_events
+        self._carriers = carriers
         self.hold = Hold(self._release)
 
     # --- Sink --------------------------------------------------------------------------------------------------------
@@ -75,9 +67,10 @@ class SpanSink:
         with _guard.guard("sink.scores"):
             held = cast("Held", ticket)
             if self.hold.add(held, pair):
-                self._log_copy(evaluator, pair, scored)
+                if self._carriers.log(held, pair, None) and scored:  # the second carrier of a score on its span
+                    self.ledger.also(evaluator, "log_event")
             else:
-                self._late(held.route, evaluator, pair, scored)
+                self._late(held, pair)
 
     def settle(self, ticket: Ticket) -> None:
         """See `Sink`."""
@@ -95,65 +88,50 @@ class SpanSink:
 
     def _release(self, held: Held) -> None:
         """One span leaves with what it has."""
-        route: Route = held.route
-        span, left, pairs = held.span, list(held.pairs), list(held.pairs)
+        pairs = list(held.pairs)
         try:
-            span, left = scored_copy(held.span, pairs, tuple(held.taken), self._max_events)
-        except Exception as fault:  # noqa: BLE001 - a fault of ours must not cost the span
-            _guard.swallowed("sink.copy", fault)
+            left = self._carriers.carry(held, pairs)
+        except NotForwarded:
+            self.exported(pairs, "forward_failed")
+            return
+        riding = [pair for pair in pairs if not any(pair is other for other in left)]
+        if not self._carriers.settles(held):
+            self.exported(riding, None)
         for pair in left:
             with _guard.guard("sink.no_room"):
-                self._late(route, pair[0].evaluator, pair, pair[0].error_type is None)
-        riding = [pair for pair in pairs if not any(pair is other for other in left)]
-        try:
-            route.forward(span)
-        except Exception as fault:  # noqa: BLE001 - the next processor is not ours
-            _guard.swallowed("sink.forward", fault)
-            self.exported(riding, "forward_failed")
-            return
-        if not route.settles:
-            self.exported(riding, None)
+                self._late(held, pair)
 
     def exported(self, pairs: Sequence[Pair], failure: str | None) -> None:
         """How it went for the pairs that rode on one exported span."""
         for pair in pairs:
-            if pair[0].error_type is not None:
-                continue
-            if failure is None:
-                self.ledger.delivered(pair[0].evaluator, "span_event")
-            else:
-                self.ledger.undelivered(pair[0].evaluator, failure)
+            self._delivered(pair, "span_event", failure)
 
-    def _log_copy(self, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:
-        """The second carrier of a score that rides on its span."""
-        log_events = self.log_events
-        if log_events is None:
+    def _delivered(self, pair: Pair, carrier: str, failure: str | None = None) -> None:
+        if pair[0].error_type is not None:  # an error is sent, but it is no score
             return
-        sent = [log_events.emit(record) for record in pair]
-        if scored and all(sent):
-            self.ledger.also(evaluator, "log_event")
+        if failure is None:
+            self.ledger.delivered(pair[0].evaluator, carrier)
+        else:
+            self.ledger.undelivered(pair[0].evaluator, failure)
 
-    def _late(self, route: Route, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:
+    def _late(self, held: Held, pair: Pair) -> None:
         """The span has left, or is somebody else's: by log event where those are taken, else by evaluation span."""
-        if not route.exports:
-            self._by_span(route, evaluator, pair, scored)
-            self._log_copy(evaluator, pair, scored)
+        if not self._carriers.exports(held):
+            self._by_span(held, pair)
+            if self._carriers.log(held, pair, None) and pair[0].error_type is None:
+                self.ledger.also(pair[0].evaluator, "log_event")
             return
 
         def settled(failure: str | None) -> None:
             if failure == REFUSED:
-                self._by_span(route, evaluator, pair, scored)
-            elif scored and failure is None:
-                self.ledger.delivered(evaluator, "log_event")
-            elif scored and failure is not None:
-                self.ledger.undelivered(evaluator, failure)
+                self._by_span(held, pair)
+            else:
+                self._delivered(pair, "log_event", failure)
 
-        if self.log_events is None or not self.log_events.emit_all(pair, settled):
-            self._by_span(route, evaluator, pair, scored)
+        if not self._carriers.log(held, pair, settled):
+            self._by_span(held, pair)
 
-    def _by_span(self, route: Route, evaluator: EvaluatorInfo, pair: Pair, scored: bool) -> None:
-        tracer = route.tracer()
+    def _by_span(self, held: Held, pair: Pair) -> None:
         for record in pair:
-            evaluation_span.emit(tracer, record, self._policy)
-        if scored:
-            self.ledger.delivered(evaluator, "evaluation_span")
+            self._carriers.evaluation_span(held, record)
+        self._delivered(pair, "evaluation_span")

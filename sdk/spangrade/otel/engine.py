@@ -10,6 +10,7 @@ from opentelemetry import metrics as metrics_api
 from opentelemetry.sdk.trace import SpanLimits
 
 from spangrade import _guard
+from spangrade.delivery.carriers import OtelCarriers
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.delivery.log_events import LogEvents
@@ -36,7 +37,7 @@ class Engine:
         self.log_events = log_events
         known = ledger is not None
         self.ledger = ledger or Ledger()
-        self.sink = SpanSink(self.ledger, log_events, SpanLimits().max_events or 128, policy)
+        self.sink = SpanSink(self.ledger, OtelCarriers(policy, log_events, SpanLimits().max_events or 128))
         self.pipeline = Pipeline(placed, self.sink, settings, ledger=self.ledger, redact=policy.redact)
         self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
         self._finished = False

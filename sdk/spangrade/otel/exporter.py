@@ -98,8 +98,12 @@ class ScoringExporter(SpanExporter):
             )  # for its place in the trace, or its documents
             return False
         held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold)
+        offer = Offer(span_data(span, attributes), held, None, now)
         engine.sink.hold.put(held)
-        if not pipeline.offer(Offer(span_data(span, attributes), held, None, now)):
+        taken = False
+        with _guard.guard("scoring_exporter.offer"):
+            taken = pipeline.offer(offer)
+        if not taken:
             engine.sink.hold.settle(held)
         return True
 

@@ -109,8 +109,12 @@ class SpangradeProcessor(SpanProcessor):
             pipeline.offer(offer)
             return False
         engine.sink.hold.put(held)
-        if not pipeline.offer(offer):
-            engine.sink.hold.settle(held)  # it leaves at once, through the hold, so that it leaves once
+        # From here on the span is the hold's, whatever happens: it must not be forwarded here as well.
+        taken = False
+        with _guard.guard("processor.offer"):
+            taken = pipeline.offer(offer)
+        if not taken:
+            engine.sink.hold.settle(held)
         return True
 
     def shutdown(self) -> None:
