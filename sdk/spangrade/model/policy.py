@@ -1,7 +1,8 @@
 """When an evaluator runs on production traffic. Policy stands beside the evaluator and is no part of its identity."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from spangrade.errors import ConfigError
@@ -73,7 +74,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An evaluator with its policy: what the pipeline runs."""
+    """An evaluator with its policy: what the pipeline runs.
+
+    ``match``: resource attributes that a span must have, values with ``*`` and ``?`` (``{"service.name": "rag-*"}``).
+    """
 
     evaluator: Any  # an Evaluator; Any keeps the protocol's runtime check out of the hot path
     policy: Policy = Policy()
+    match: Mapping[str, str] = field(default_factory=dict)
+
+    def applies_to(self, resource: Mapping[str, Any]) -> bool:
+        """Whether a span of this resource is one to grade."""
+        return all(fnmatchcase(str(resource.get(key, "")), pattern) for key, pattern in self.match.items())

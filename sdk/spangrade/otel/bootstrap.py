@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from opentelemetry import trace as trace_api
@@ -154,7 +154,7 @@ def _merged(arguments: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"{key} is a list; for one of them write {key}=[{arguments[key]!r}]")
     said["service_name"] = arguments.get("service_name") or file.service_name
     said["endpoint"] = arguments.get("endpoint") or file.endpoint
-    said["metrics"] = list(arguments.get("metrics") or ()) or [m.use for m in file.metrics]
+    said["metrics"] = list(arguments.get("metrics") or ()) or list(file.metrics)
     said["judges"] = list(arguments.get("judges") or ()) or [_judge(j) for j in file.judges]
     said["destinations"] = list(arguments.get("destinations") or ()) or list(file.destinations)
     said["take_over"] = bool(arguments.get("take_over")) or file.take_over
@@ -171,14 +171,22 @@ def _merged(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
+def _metric(given: Any) -> Placed:
+    if isinstance(given, config.MetricEntry):
+        return Placed(resolve(given.use), match=given.match)
+    return Placed(resolve(given))
+
+
 def _judge(entry: config.JudgeEntry) -> Placed:
     given = entry.model_dump(exclude={"live", "match"}, exclude_none=True)
     if isinstance(given.get("fields"), list):
         given["fields"] = tuple(given["fields"])
     given["examples"] = tuple(given["examples"])
     if isinstance(entry.live, config.LiveEntry):
-        return live(LlmJudge(**given), **entry.live.model_dump(exclude_none=True))
-    return place(LlmJudge(**given, live=entry.live))
+        placed = live(LlmJudge(**given), **entry.live.model_dump(exclude_none=True))
+    else:
+        placed = place(LlmJudge(**given, live=entry.live))
+    return replace(placed, match=entry.match)
 
 
 def _patterns(entry: config.RedactEntry | None) -> Callable[[str], str] | None:
@@ -198,7 +206,7 @@ def _patterns(entry: config.RedactEntry | None) -> Callable[[str], str] | None:
 
 
 def _evaluators(said: Mapping[str, Any]) -> list[Placed]:
-    found = [Placed(resolve(given)) for given in said["metrics"]] + [place(given) for given in said["judges"]]
+    found = [_metric(given) for given in said["metrics"]] + [place(given) for given in said["judges"]]
     seen: set[str] = set()
     for placed in found:
         info = placed.evaluator.info

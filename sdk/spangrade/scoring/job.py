@@ -70,6 +70,7 @@ class Job:
     sample: Sample
     ticket: Ticket
     partial: bool
+    target: str
     metrics: Sequence[tuple[Seat, Selection]]
     judges: Sequence[tuple[Seat, Selection]]
     results: dict[str, str] = field(default_factory=dict)
@@ -78,6 +79,11 @@ class Job:
 
     def __post_init__(self) -> None:
         self._left = len(self.metrics)
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        """Trace id, span id, target: what tells this sample from all others."""
+        return self.call.span.trace_id, self.call.span.span_id, self.target
 
     def metric_ended(self, name: str, ended: Ended) -> None:
         """Note a metric's result; after the last one the judges' turn comes."""

@@ -27,7 +27,7 @@ from spangrade.scoring.job import Ended, Job, PairStep, Seat
 from spangrade.scoring.loop import LoopThread
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.redaction import Redact
-from spangrade.scoring.seam import Offer, Sink, Ticket
+from spangrade.scoring.seam import Offer, Sink, Ticket, Watcher
 from spangrade.scoring.selection import ALWAYS, Budget, Selection, Selector
 from spangrade.scoring.worker import Lane, Turn
 from spangrade.semconv import CONVERSATION_ID, SCORED_BY, SESSION_ID
@@ -77,12 +77,14 @@ class Pipeline:
         clock: Clock | None = None,
         ledger: Ledger | None = None,
         redact: Redact | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.redact = redact
         self.clock = clock or SystemClock()
         self.ledger = ledger or Ledger()
         self._sink = sink
+        self._watcher = watcher
         self._seats = [self._seat(p) for p in placed]
         self.targets = frozenset(seat.info.target for seat in self._seats)
         self._has_metric = any(seat.info.kind == "code" for seat in self._seats)
@@ -291,7 +293,12 @@ class Pipeline:
 
     def _start_job(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
         already = call.span.attributes.get(SCORED_BY) or ()
-        seats = [s for s in self._seats if s.info.target == target and s.info.key not in already]
+        resource = call.span.resource
+        seats = [
+            s
+            for s in self._seats
+            if s.info.target == target and s.info.key not in already and s.placed.applies_to(resource)
+        ]
         if not seats:
             return
         span = call.span
@@ -304,6 +311,7 @@ class Pipeline:
             sample,
             ticket,
             partial,
+            target,
             [(s, sel) for s, sel in chosen if s.info.kind == "code"],
             [(s, sel) for s, sel in chosen if s.info.kind != "code" and sel.chosen],
         )
@@ -312,6 +320,9 @@ class Pipeline:
         with self._idle:
             self._open["code"] += len(job.metrics)
             self._open["llm"] += len(chosen) - len(job.metrics)
+        if self._watcher is not None:
+            with _guard.guard("watcher.began"):
+                self._watcher.began(job.key, call, sample, [s.info for s in seats], partial)
         self._sink.taken(ticket, [s.info for s in seats])
         self._sink.expect(ticket, len(seats))
         for seat, selection in chosen:
@@ -359,6 +370,9 @@ class Pipeline:
         try:
             self.ledger.ended(info, ended.outcome, ended.reason)
             records = _records(job, info, selection, ended, self.clock.time_ns())
+            if self._watcher is not None:
+                with _guard.guard("watcher.ended"):
+                    self._watcher.ended(job.key, info, ended.outcome, ended.reason, records, selection.probability)
             if records:
                 self._sink.scores(job.ticket, info, records, ended.outcome is Outcome.SCORED)
         finally:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.outcome import ScoreRecord
+from spangrade.model.outcome import Outcome, ScoreRecord
+from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
+from spangrade.samples.reading import Call
 from spangrade.samples.window import Lineage
 
 
@@ -28,6 +30,32 @@ class Offer:
     ticket: Ticket | None
     lineage: Lineage | None
     arrived: float  # the clock's monotonic seconds
+
+
+class Watcher(Protocol):
+    """Is shown every sample and every pair's end, with the text: the agent's store is one. ``key``: trace id, span id,
+    target. Called from the pipeline's threads; must be quick."""
+
+    def began(
+        self,
+        key: tuple[int, int, str],
+        call: Call,
+        sample: Sample,
+        evaluators: Sequence[EvaluatorInfo],
+        partial: bool,
+    ) -> None:
+        """A sample is about to be graded by these."""
+
+    def ended(
+        self,
+        key: tuple[int, int, str],
+        evaluator: EvaluatorInfo,
+        outcome: Outcome,
+        reason: str,
+        records: Sequence[ScoreRecord],
+        probability: float,
+    ) -> None:
+        """A pair of a sample that began has ended."""
 
 
 class Sink(Protocol):
