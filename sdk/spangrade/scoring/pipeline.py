@@ -9,46 +9,29 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 from spangrade import _guard, _suppress
 from spangrade._log import once
-from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.outcome import Outcome, ScoreRecord, SpanRef
+from spangrade.model.outcome import Outcome
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
-from spangrade.model.score import Graded
-from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.extract import extract
 from spangrade.samples.reading import ROOT_KINDS, Call
-from spangrade.samples.window import GRACE_S, Decided, TraceWindow
 from spangrade.scoring.clock import Clock, SystemClock
+from spangrade.scoring.intake import Intake, Wants
 from spangrade.scoring.job import Ended, Job, PairStep, Seat
 from spangrade.scoring.loop import LoopThread
 from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.records import records_of
 from spangrade.scoring.redaction import Redact
 from spangrade.scoring.seam import Offer, Sink, Ticket, Watcher
 from spangrade.scoring.selection import ALWAYS, Budget, Selection, Selector
+from spangrade.scoring.settings import Settings
 from spangrade.scoring.worker import Lane, Turn
-from spangrade.semconv import CONVERSATION_ID, SCORED_BY, SESSION_ID
+from spangrade.semconv import SCORED_BY
 
-ASSEMBLY_SHARE: Final = {"code": 0.8, "llm": 0.5}  # of the hold: how long a call may wait for its local root
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Bounds. Times in seconds.
-
-    ``metric_hold`` and ``judge_hold``: how long a span may wait for metrics only, and for a judge.
-    """
-
-    metric_hold: float = 1.0
-    judge_hold: float = 5.0
-    metric_threads: int = 2
-    judge_threads: int = 8
-    max_offers: int = 10_000
-    max_steps: int = 10_000
-    metric_limit: int = 2  # threads that one metric may occupy
+__all__ = ["Pipeline", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +77,8 @@ class Pipeline:
 
     def _fresh_state(self) -> None:
         self._queue: SimpleQueue[Any] = SimpleQueue()
-        self._window: TraceWindow[Ticket] = TraceWindow()
+        wants = Wants(self.targets, self._may_judge)
+        self._intake = Intake(self._sink, wants, self.settings, self.clock, self._start_job, self._tick_by)
         self._metrics_lane = Lane(
             "metrics", self.settings.metric_threads, self.settings.max_steps, self.clock, self._wake
         )
@@ -117,6 +101,10 @@ class Pipeline:
             Budget(placed.policy.budget or {}, self.clock),
             Turn(info.name, evaluator.timeout, limit),
         )
+
+    def _may_judge(self, trace_id: int, trace_state: str) -> bool:
+        """Whether a judge may be chosen for this trace: its spans may then wait longer."""
+        return any(s.info.kind != "code" and s.selector.would_choose(trace_id, trace_state) for s in self._seats)
 
     # --- the host's side ---------------------------------------------------------------------------------------------
 
@@ -198,98 +186,23 @@ class Pipeline:
 
     def _take(self, item: Any) -> None:
         if isinstance(item, Offer):
-            try:
-                self._read(item)
-            finally:
-                if item.ticket is not None:
-                    self._sink.settle(item.ticket)  # the host counts one for the reading itself
+            self._intake.read(item)
         elif isinstance(item, _RootEnded):
-            self._decided(self._window.root_ended(item.trace_id, item.span_id))
+            self._intake.root_ended(item.trace_id, item.span_id)
         elif isinstance(item, _Flush):
-            for decided in self._window.decide_all():
-                self._decided(decided)
+            self._intake.decide_all()
             item.done.set()
 
     def tick(self) -> float:
         """Act on every deadline that has passed; returns when the next one is due. Called by the timer thread."""
         now = self.clock.monotonic()
-        for decided in self._window.due(now):
-            self._decided(decided)
         times = (
-            self._window.next_due(),
+            self._intake.tick(now),
             self._sink.expire(now),
             self._metrics_lane.check(now),
             self._judges_lane.check(now),
         )
         return min((t for t in times if t is not None), default=float("inf"))
-
-    def _read(self, offer: Offer) -> None:
-        span, ticket = offer.span, offer.ticket
-        call = extract(span)
-        scorable = call is not None and not call.evaluator
-        before: list[Call] = []
-        if scorable and call is not None and ticket is not None and call.kind in self.targets:
-            before = self._window.parts_of(span.trace_id, offer.lineage.root_id if offer.lineage is not None else 0)
-        if offer.lineage is None:
-            self._read_without_lineage(offer, call if scorable else None)
-        elif scorable and call is not None:
-            wants_root = ticket is not None and "root" in self.targets and call.kind in ROOT_KINDS
-            held = ticket if wants_root and not offer.lineage.under_call else None
-            decide_at = self._hold_limits(offer, held)
-            if held is not None:
-                self._sink.expect(held, 1)
-            self._decided(self._window.add(call, offer.lineage, held, offer.arrived, decide_at))
-        if scorable and call is not None and ticket is not None:
-            self._direct(call, ticket, before)
-        if offer.lineage is not None and offer.lineage.root_id == span.span_id and not scorable:
-            self._decided(self._window.root_ended(span.trace_id, span.span_id))
-
-    def _read_without_lineage(self, offer: Offer, call: Call | None) -> None:
-        span = offer.span
-        wants_root = call is not None and "root" in self.targets and call.kind in ROOT_KINDS
-        held = offer.ticket if wants_root else None
-        decide_at = self._hold_limits(offer, held)
-        if held is not None:
-            self._sink.expect(held, 1)
-        ids = (span.trace_id, span.span_id, span.parent_span_id)
-        self._window.arrive(call, ids, span.is_local_root, held, offer.arrived, decide_at)
-        if span.is_local_root:
-            self._tick_by(self.clock.monotonic() + GRACE_S)
-
-    def _hold_limits(self, offer: Offer, held: Ticket | None) -> float:
-        """Set when the span must leave at the latest; returns when its root must be decided."""
-        judged = self._has_judge and any(
-            seat.info.kind != "code" and seat.selector.would_choose(offer.span.trace_id, offer.span.trace_state)
-            for seat in self._seats
-        )
-        limit = self.settings.judge_hold if judged else self.settings.metric_hold
-        if offer.ticket is not None:
-            self._sink.until(offer.ticket, offer.arrived + limit)
-            self._tick_by(offer.arrived + limit)
-        decide_at = offer.arrived + limit * ASSEMBLY_SHARE["llm" if judged else "code"]
-        if held is None:
-            return float("inf")
-        self._tick_by(decide_at)
-        return decide_at
-
-    def _decided(self, decided: Decided[Ticket] | None) -> None:
-        if decided is None:
-            return
-        for handle in decided.rest:
-            self._sink.settle(handle)
-        if decided.carrier is None:
-            return
-        try:
-            found = root_sample(decided.tops, decided.parts, partial=decided.partial)
-            if found is not None:
-                self._start_job(found[0], found[1], decided.carrier, "root", decided.partial)
-        finally:
-            self._sink.settle(decided.carrier)
-
-    def _direct(self, call: Call, ticket: Ticket, before: Sequence[Call]) -> None:
-        """Evaluators whose target is the kind of this very span. What has ended ``before`` it may have fed it."""
-        if call.kind in self.targets:
-            self._start_job(call, sample_of(call, before), ticket, call.kind, partial=False)
 
     def _start_job(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
         already = call.span.attributes.get(SCORED_BY) or ()
@@ -369,7 +282,7 @@ class Pipeline:
         info = seat.info
         try:
             self.ledger.ended(info, ended.outcome, ended.reason)
-            records = _records(job, info, selection, ended, self.clock.time_ns())
+            records = records_of(job, info, selection, ended, self.clock.time_ns())
             if self._watcher is not None:
                 with _guard.guard("watcher.ended"):
                     self._watcher.ended(job.key, info, ended.outcome, ended.reason, records, selection.probability)
@@ -444,42 +357,3 @@ class Pipeline:
         self._idle = threading.Condition()
         self._fresh_state()
         self._closed = closed
-
-
-def _records(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
-    if ended.verdict is not None:
-        graded, details = ended.verdict.scores, ended.verdict.details
-    elif ended.error_type is not None:
-        graded, details = (Graded(info.name, explanation=ended.message),), {}
-    else:
-        return []
-    span = job.call.span
-    ref = SpanRef(
-        span.trace_id,
-        span.span_id,
-        span.trace_flags,
-        span.trace_state,
-        span.name,
-        span.end_ns,
-        job.call.reading.response_id,
-        _text(span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)),
-    )
-    return [
-        ScoreRecord(
-            ref,
-            info,
-            one,
-            now_ns,
-            selection.probability,
-            selection.reason,
-            job.partial,
-            ended.duration_s,
-            ended.error_type,
-            details,
-        )
-        for one in graded
-    ]
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

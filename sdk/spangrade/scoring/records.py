@@ -1,0 +1,50 @@
+"""From a pair's end to what is sent of it."""
+
+from typing import Any
+
+from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.outcome import ScoreRecord, SpanRef
+from spangrade.model.score import Graded
+from spangrade.scoring.job import Ended, Job
+from spangrade.scoring.selection import Selection
+from spangrade.semconv import CONVERSATION_ID, SESSION_ID
+
+
+def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
+    """The pair's scores, or its one error; nothing for an end that is only counted (skipped, not sampled, dropped)."""
+    if ended.verdict is not None:
+        graded, details = ended.verdict.scores, ended.verdict.details
+    elif ended.error_type is not None:
+        graded, details = (Graded(info.name, explanation=ended.message),), {}
+    else:
+        return []
+    span = job.call.span
+    ref = SpanRef(
+        span.trace_id,
+        span.span_id,
+        span.trace_flags,
+        span.trace_state,
+        span.name,
+        span.end_ns,
+        job.call.reading.response_id,
+        _text(span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)),
+    )
+    return [
+        ScoreRecord(
+            ref,
+            info,
+            one,
+            now_ns,
+            selection.probability,
+            selection.reason,
+            job.partial,
+            ended.duration_s,
+            ended.error_type,
+            details,
+        )
+        for one in graded
+    ]
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
