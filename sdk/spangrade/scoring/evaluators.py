@@ -1,0 +1,70 @@
+"""Evaluators as an application or a configuration file names them → what the pipeline runs. The same in both hosts."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spangrade.config import JudgeEntry, LiveEntry, MetricEntry, RedactEntry
+from spangrade.errors import ConfigError
+from spangrade.judges.judge import LlmJudge
+from spangrade.judges.live import live, place
+from spangrade.metrics.catalog import resolve
+from spangrade.model.policy import Placed
+
+
+def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Placed]:
+    """Metrics (functions, names, import paths, file entries) and judges (objects, policies, file entries), in order.
+
+    Raises:
+        ConfigError: one that cannot work, or two of the same name and config.
+    """
+    found = [_metric(given) for given in metrics] + [_judge(given) for given in judges]
+    seen: set[str] = set()
+    for placed in found:
+        info = placed.evaluator.info
+        if info.key in seen:
+            raise ConfigError(f"two evaluators are named {info.name!r} with the same config; rename one, or drop it")
+        seen.add(info.key)
+    return found
+
+
+def _metric(given: Any) -> Placed:
+    if isinstance(given, MetricEntry):
+        return Placed(resolve(given.use), match=given.match)
+    return Placed(resolve(given))
+
+
+def _judge(given: Any) -> Placed:
+    if not isinstance(given, JudgeEntry):
+        return place(given)
+    arguments = given.model_dump(exclude={"live", "match"}, exclude_none=True)
+    if "fields" in arguments:
+        arguments["fields"] = tuple(arguments["fields"])
+    arguments["examples"] = tuple(arguments["examples"])
+    if isinstance(given.live, LiveEntry):
+        placed = live(LlmJudge(**arguments), **given.live.model_dump(exclude_none=True))
+    else:
+        placed = place(LlmJudge(**arguments, live=given.live))
+    return replace(placed, match=given.match)
+
+
+def redact_by_patterns(entry: RedactEntry | None) -> Callable[[str], str] | None:
+    """A file's ``redact`` as a function; None without one.
+
+    Raises:
+        ConfigError: a pattern that is no regular expression.
+    """
+    if entry is None:
+        return None
+    try:
+        patterns = [re.compile(pattern) for pattern in entry.patterns]
+    except re.error as fault:
+        raise ConfigError(f"redact.patterns: {fault.pattern!r} is not a regular expression: {fault}") from fault
+
+    def redact(text: str) -> str:
+        for pattern in patterns:
+            text = pattern.sub(entry.replacement, text)
+        return text
+
+    return redact
