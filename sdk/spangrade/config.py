@@ -8,7 +8,7 @@ unknown key, a wrong type or an unset variable is a `ConfigError` that names the
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -19,18 +19,20 @@ _ENV: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 FORMAT_VERSION: Final = 1
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Unknown keys are errors; values do not change."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class MetricEntry(_Strict):
+class MetricEntry(Strict):
     """``{use: overlap}`` or ``{use: "package.module:name"}``; ``match`` (resource attributes) is read by the agent."""
 
     use: str
     match: dict[str, str] = Field(default_factory=dict)
 
 
-class LiveEntry(_Strict):
+class LiveEntry(Strict):
     """A judge's live policy; see `spangrade.live`."""
 
     rate: float | None = None
@@ -40,7 +42,7 @@ class LiveEntry(_Strict):
     target: str = "root"
 
 
-class JudgeEntry(_Strict):
+class JudgeEntry(Strict):
     """The keys are `LlmJudge`'s parameters; ``live`` is true, or a policy."""
 
     name: str
@@ -56,14 +58,14 @@ class JudgeEntry(_Strict):
     match: dict[str, str] = Field(default_factory=dict)
 
 
-class DestinationEntry(_Strict):
+class DestinationEntry(Strict):
     """Where spans go. The SDK knows the preset ``otlp``."""
 
     preset: Literal["otlp"] = "otlp"
     endpoint: str
 
 
-class RedactEntry(_Strict):
+class RedactEntry(Strict):
     """Regular expressions whose matches are replaced."""
 
     patterns: list[str]
@@ -74,7 +76,7 @@ def _as_metric(value: Any) -> Any:
     return {"use": value} if isinstance(value, str) else value
 
 
-class FileConfig(_Strict):
+class FileConfig(Strict):
     """The whole file, as the SDK reads it."""
 
     version: Literal[1] = 1
@@ -100,8 +102,11 @@ class FileConfig(_Strict):
     judge_endpoints: Any = None
 
 
-def load(path: str | os.PathLike[str]) -> FileConfig:
-    """Read and check a configuration file.
+Config = TypeVar("Config", bound=FileConfig)
+
+
+def load(path: str | os.PathLike[str], shape: type[Config]) -> Config:
+    """Read and check a configuration file of the SDK's or the agent's ``shape``.
 
     Raises:
         ConfigError: the file cannot be read, is no YAML mapping, or has a key or value that is wrong.
@@ -120,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> FileConfig:
     if not isinstance(raw, dict):
         raise ConfigError(f"configuration file {str(file)!r} must hold keys and values, not a {type(raw).__name__}")
     try:
-        return FileConfig.model_validate(_substitute(raw, ""))
+        return shape.model_validate(_substitute(raw, ""))
     except ValidationError as fault:
         raise ConfigError(_explain(str(file), fault)) from None
 

@@ -58,7 +58,8 @@ class OtelCarriers:
             _guard.swallowed("carriers.copy", fault)
         try:
             _route(held).forward(span)
-        except Exception as fault:
+        except BaseException as fault:
+            # Whatever the next hop raises (a sys.exit too) is its own; our thread and the next spans must outlive it.
             _guard.swallowed("carriers.forward", fault)
             raise NotForwarded from fault
         return left
@@ -72,9 +73,9 @@ class OtelCarriers:
             return log_events.emit_all(pair, settled)
         return all([log_events.emit(record) for record in pair])  # noqa: C419 - each of them is to be sent
 
-    def evaluation_span(self, held: Held, record: ScoreRecord) -> None:
+    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
         """See `Carriers`."""
-        evaluation_span.emit(_route(held).tracer(), record, self._policy)
+        return evaluation_span.emit(_route(held).tracer(), record, self._policy)
 
 
 def _route(held: Held) -> Route:

@@ -4,13 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Link
 
 from spangrade import _guard
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.samples.extract import CONTENT_EVENTS, is_content_key
-from spangrade.semconv import EXPLANATION
+from spangrade.semconv import EXPLANATION, SCORE_METADATA, VALUE_JSON
 
 Redact = Callable[[str], str]
+# Texts that are no message content, but made of it: an exception's words, what a metric said beside its score.
+_TEXT_OF_OURS: Final = frozenset({"exception.message", "exception.stacktrace", SCORE_METADATA, VALUE_JSON})
 FAILED: Final = "[redaction failed, text withheld]"
 
 
@@ -49,7 +52,7 @@ class ContentPolicy:
     def _may_leave(self, key: str) -> bool:
         if key == EXPLANATION:
             return self.export_explanations
-        return self.export_content or not is_content_key(key)
+        return self.export_content or not (key in _TEXT_OF_OURS or is_content_key(key))
 
     def _value(self, value: Any) -> Any:
         if self.redact is None:
@@ -67,9 +70,14 @@ class ContentPolicy:
         if self.changes_nothing:
             return span
         kept = [e for e in span.events if self.export_content or e.name not in CONTENT_EVENTS]
-        events = [Event(e.name, self.attributes(e.attributes), e.timestamp) for e in kept]
+        events = [Event(self.text(e.name), self.attributes(e.attributes), e.timestamp) for e in kept]
         pairs = span.pairs if isinstance(span, ScoredSpan) else ()
         copy = ScoredSpan(span, self.attributes(span.attributes), events, pairs)
-        if span.status.description and self.redact is not None:
-            copy.redescribe(self.text(span.status.description))
+        description = span.status.description
+        if description:
+            copy.redescribe(self.text(description) if self.export_content else None)
+        if self.redact is not None:
+            copy.rename(
+                self.text(span.name), [Link(link.context, self.attributes(link.attributes)) for link in span.links]
+            )
         return copy

@@ -8,15 +8,18 @@ as the usual event.
 from opentelemetry.trace import Tracer
 
 from spangrade import semconv as s
+from spangrade._values import bounded
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.log_events import context_of
 from spangrade.delivery.payload import attributes_of
 from spangrade.model.outcome import ScoreRecord
 
 
-def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> None:
-    """Send one score as an evaluation span through ``tracer``; in late mode its exporter is not ours, so the content
-    policy is applied here."""
+def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> bool:
+    """Send one score as an evaluation span through ``tracer``; False when that records nothing.
+
+    In late mode its exporter is not ours, so the content policy is applied here.
+    """
     attributes = policy.attributes(attributes_of(record))
     on_span = {
         key: value for key, value in attributes.items() if key != s.RESPONSE_ID
@@ -25,10 +28,13 @@ def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> None:
     on_span[s.OPERATION_NAME] = "evaluation"
     end = record.span.end_ns or record.time_ns
     span = tracer.start_span(
-        f"evaluation {record.graded.name}"[:256],
+        bounded(f"evaluation {record.graded.name}", 256),
         context=context_of(record.span),
         attributes=on_span,
         start_time=end,
     )
+    if not span.is_recording():
+        return False
     span.add_event(s.EVALUATION_EVENT, attributes, record.time_ns)
     span.end(end_time=end)
+    return True

@@ -9,6 +9,7 @@ from spangrade.model.outcome import ScoreRecord
 from spangrade.scoring.seam import Ticket
 
 MAX_SPANS: Final = 4_096
+FOREIGN_MAX_SPANS: Final = 1_024  # before a batch processor of the application's, which takes 2,048 and drops the rest
 MAX_BYTES: Final = 64 * 2**20
 BURST: Final = 512  # spans released in one go: the batch processors behind drop what comes faster than they take
 PAUSE_S: Final = 0.01

@@ -52,7 +52,11 @@ class GatedExporter(LogRecordExporter):
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Export, or say at once that it is no use."""
-        result = self._inner.export(batch) if self.open else LogRecordExportResult.FAILURE
+        try:
+            result = self._inner.export(batch) if self.open else LogRecordExportResult.FAILURE
+        except Exception as fault:  # noqa: BLE001 - what waits for this batch must hear of it
+            _guard.swallowed("logs.export", fault)
+            result = LogRecordExportResult.FAILURE
         failure: str | None = None
         if result is not LogRecordExportResult.SUCCESS:
             if self.open and not self._takes_logs():
@@ -82,7 +86,8 @@ class LogEvents:
         self._exporter = exporter
         self._policy = policy
         self._provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
+        # Room for all that may wait to hear how it went: the processor drops the oldest in silence.
+        self._provider.add_log_record_processor(BatchLogRecordProcessor(exporter, max_queue_size=2 * _MAX_WAITING))
         self._logger = self._provider.get_logger(SCOPE)
         self._lock = threading.Lock()
         self._waiting: dict[str, Callable[[str | None], None]] = {}  # score id → who wants to know how it went
@@ -107,7 +112,7 @@ class LogEvents:
                 context=context_of(record.span),
                 severity_number=SeverityNumber.WARN if failed else SeverityNumber.INFO,
                 severity_text="WARN" if failed else "INFO",
-                body=summary(record),
+                body=self._policy.text(summary(record)),
                 attributes=attributes,
                 event_name=EVALUATION_EVENT,
             )
@@ -141,5 +146,10 @@ class LogEvents:
         return self._provider.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
-        """Export what is queued and end."""
+        """Export what is queued and end; whoever still waits hears that nothing came of it."""
         self._provider.shutdown()
+        with self._lock:
+            waiting, self._waiting = list(self._waiting.values()), {}
+        for settled in waiting:
+            with _guard.guard("logs.settled"):
+                settled("not_exported")

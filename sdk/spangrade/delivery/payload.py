@@ -54,6 +54,6 @@ def attributes_of(record: ScoreRecord) -> Attributes:
 def summary(record: ScoreRecord) -> str:
     """One short line for people: the body of a log event."""
     if record.error_type is not None:
-        return f"evaluation: {record.graded.name} failed ({record.error_type})"
+        return bounded(f"evaluation: {record.graded.name} failed ({record.error_type})", 512)
     value = record.graded.label if record.graded.value is None else f"{record.graded.value:g}"
-    return f"evaluation: {record.graded.name}={value}"
+    return bounded(f"evaluation: {record.graded.name}={value}", 512)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from spangrade import _guard
-from spangrade.delivery.hold import Held, Hold
+from spangrade.delivery.hold import MAX_SPANS, Held, Hold
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.scoring.outcomes import Ledger
@@ -31,8 +31,8 @@ class Carriers(Protocol):
     def log(self, held: Held, pair: Pair, settled: Settled | None) -> bool:
         """Queue a pair as log events; ``settled(failure)`` hears once how it went. False: no logs are taken here."""
 
-    def evaluation_span(self, held: Held, record: ScoreRecord) -> None:
-        """Send one score as a child span of the scored one."""
+    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
+        """Send one score as a child span of the scored one; False: nobody takes it."""
 
 
 class NotForwarded(Exception):
@@ -42,10 +42,11 @@ class NotForwarded(Exception):
 class SpanSink:
     """Implements `scoring.seam.Sink` over a `Hold`."""
 
-    def __init__(self, ledger: Ledger, carriers: Carriers) -> None:
+    def __init__(self, ledger: Ledger, carriers: Carriers, max_held: int = MAX_SPANS) -> None:
         self.ledger = ledger
         self._carriers = carriers
-        self.hold = Hold(self._release)
+        self.hold = Hold(self._release, max_held)
+        self._closed = False
 
     # --- Sink --------------------------------------------------------------------------------------------------------
 
@@ -61,15 +62,18 @@ class SpanSink:
         """See `Sink`."""
         cast("Held", ticket).taken.update(dict.fromkeys(info.key for info in evaluators))
 
-    def scores(self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool) -> None:
+    def scores(
+        self,
+        ticket: Ticket,
+        evaluator: EvaluatorInfo,  # noqa: ARG002 - each record names it
+        records: Sequence[ScoreRecord],
+        scored: bool,  # noqa: ARG002
+    ) -> None:
         """See `Sink`."""
         pair = tuple(records)
         with _guard.guard("sink.scores"):
             held = cast("Held", ticket)
-            if self.hold.add(held, pair):
-                if self._carriers.log(held, pair, None) and scored:  # the second carrier of a score on its span
-                    self.ledger.also(evaluator, "log_event")
-            else:
+            if not self.hold.add(held, pair):
                 self._late(held, pair)
 
     def settle(self, ticket: Ticket) -> None:
@@ -97,9 +101,16 @@ class SpanSink:
         riding = [pair for pair in pairs if not any(pair is other for other in left)]
         if not self._carriers.settles(held):
             self.exported(riding, None)
+        for pair in riding:
+            self._log_copy(held, pair)
         for pair in left:
             with _guard.guard("sink.no_room"):
                 self._late(held, pair)
+
+    def close_accounts(self, reason: str) -> None:
+        """Nothing is counted after this: scores that are still on their way end as ``undelivered(reason)``."""
+        self._closed = True
+        self.ledger.close(reason)
 
     def exported(self, pairs: Sequence[Pair], failure: str | None) -> None:
         """How it went for the pairs that rode on one exported span."""
@@ -107,19 +118,24 @@ class SpanSink:
             self._delivered(pair, "span_event", failure)
 
     def _delivered(self, pair: Pair, carrier: str, failure: str | None = None) -> None:
-        if pair[0].error_type is not None:  # an error is sent, but it is no score
+        if self._closed or pair[0].error_type is not None:  # an error is sent, but it is no score
             return
         if failure is None:
             self.ledger.delivered(pair[0].evaluator, carrier)
         else:
             self.ledger.undelivered(pair[0].evaluator, failure)
 
+    def _log_copy(self, held: Held, pair: Pair) -> None:
+        """The second carrier of a score that leaves on (or as) a span."""
+        with _guard.guard("sink.log_copy"):
+            if self._carriers.log(held, pair, None) and pair[0].error_type is None:
+                self.ledger.also(pair[0].evaluator, "log_event")
+
     def _late(self, held: Held, pair: Pair) -> None:
         """The span has left, or is somebody else's: by log event where those are taken, else by evaluation span."""
         if not self._carriers.exports(held):
             self._by_span(held, pair)
-            if self._carriers.log(held, pair, None) and pair[0].error_type is None:
-                self.ledger.also(pair[0].evaluator, "log_event")
+            self._log_copy(held, pair)
             return
 
         def settled(failure: str | None) -> None:
@@ -132,6 +148,5 @@ class SpanSink:
             self._by_span(held, pair)
 
     def _by_span(self, held: Held, pair: Pair) -> None:
-        for record in pair:
-            self._carriers.evaluation_span(held, record)
-        self._delivered(pair, "evaluation_span")
+        sent = [self._carriers.evaluation_span(held, record) for record in pair]
+        self._delivered(pair, "evaluation_span", None if all(sent) else "no_carrier")

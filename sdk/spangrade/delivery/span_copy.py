@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import Status
+from opentelemetry.trace import Link, Status
 from opentelemetry.util.types import Attributes
 
 from spangrade.delivery.payload import attributes_of
@@ -44,8 +44,13 @@ class ScoredSpan(ReadableSpan):
         self._dropped = (original.dropped_attributes, original.dropped_events, original.dropped_links)
         self.pairs = pairs
 
-    def redescribe(self, description: str) -> None:
-        """Replace the status text (a redacted one)."""
+    def rename(self, name: str, links: Sequence[Link]) -> None:
+        """Replace name and links (redacted ones)."""
+        self._name = name
+        self._links = links
+
+    def redescribe(self, description: str | None) -> None:
+        """Replace the status text (a redacted one, or none)."""
         self._status = Status(self._status.status_code, description)
 
     @property

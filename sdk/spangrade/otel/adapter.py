@@ -1,6 +1,6 @@
 """From an ended SDK span to `SpanData`: attributes and events are shared, not copied."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -42,13 +42,22 @@ def span_data(span: ReadableSpan, attributes: Mapping[str, Any] | None = None) -
     )
 
 
-def content_size(attributes: Mapping[str, Any]) -> int:
-    """About how many bytes of memory a held span costs: the text of its attributes, and a flat rate for the rest."""
-    size = 2_048
-    for value in attributes.values():
+def content_size(attributes: Mapping[str, Any], events: Sequence[EventData] = ()) -> int:
+    """About how many bytes of memory a held span costs: its text, and a flat rate for the rest."""
+    size = 2_048 + _text_size(attributes.values())
+    for event in events:
+        size += 256 + _text_size(event.attributes.values())
+    return size
+
+
+def _text_size(values: Iterable[Any]) -> int:
+    size = 0
+    for value in values:
         kind = type(value)
         if kind is str or kind is bytes:
             size += len(value)
-        elif kind is tuple or kind is dict:
-            size += 64 * len(value)
+        elif kind is tuple:
+            size += 64 + _text_size(value)
+        elif kind is dict:
+            size += 64 + _text_size(value.values())
     return size

@@ -11,8 +11,10 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade import _guard
 from spangrade._log import log
+from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
 from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exit import ExitHook
+from spangrade.otel.exporter import live_exporters
 from spangrade.otel.instrument import switch_on
 from spangrade.otel.providers import Runtime, attach, log_pipeline, mode_of
 from spangrade.otel.said import Arguments, check
@@ -94,10 +96,13 @@ def configure(
         if runtime is None:
             return
         old = current_engine()
+        log_events = log_pipeline(runtime, said)
         ledger = old.ledger if old is not None else None
-        set_engine(Engine(said.evaluators, said.settings, said.policy, log_pipeline(runtime, said), ledger))
+        foreign = runtime.processor is not None and not runtime.processor.settles
+        held = FOREIGN_MAX_SPANS if foreign else MAX_SPANS
+        set_engine(Engine(said.evaluators, said.settings, said.policy, log_events, ledger, held))
         _runtime = runtime
-        use_provider(said.tracer_provider)
+        use_provider(runtime.given)
         _exit.arm()
     if old is not None:
         _retire(old)
@@ -117,12 +122,18 @@ def ensure_engine() -> None:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
+_retiring: list[Engine] = []
+
+
 def _retire(engine: Engine) -> None:
-    """An engine that a later `configure` replaced finishes its work in the background."""
+    """An engine that a later `configure` replaced finishes its work in the background; `flush` and `shutdown` wait for it."""
+    _retiring.append(engine)
 
     def finish() -> None:
         with _guard.guard("bootstrap.retire"):
             engine.finish()
+        if engine in _retiring:
+            _retiring.remove(engine)
 
     try:
         threading.Thread(target=finish, name="spangrade-retire", daemon=True).start()
@@ -134,18 +145,35 @@ def flush(timeout: float = 30.0) -> bool:
     """Wait until everything traced so far has its metrics, its chosen judges, and is exported.
 
     Calls that still wait for an entry span (an HTTP handler that is running) are scored as they are. Returns True when
-    all of it is done within ``timeout`` seconds, False when something is left; never raises.
+    all of it is done within ``timeout`` seconds, False when something is left or an export failed; never raises.
     """
     end = time.monotonic() + timeout
     done = True
+
+    def left() -> float:
+        return max(0.0, end - time.monotonic())
+
     with _guard.guard("flush"):
         engine, runtime = current_engine(), _runtime
+        failed = _failures(runtime)
+        if live_exporters() and runtime is not None:  # their spans still stand in the batch before them
+            bounded(lambda: _force_flush(runtime, left()), left() * 0.3)
+        for old in list(_retiring):
+            done = old.wait_finished(left() * 0.5) and done
         if engine is not None:
-            done = engine.flush(timeout * 0.8)  # what is ready must still be exported when a judge takes all the time
+            done = (
+                engine.flush(left() * 0.8) and done
+            )  # what is ready must be exported even when a judge takes its time
+        for exporter in live_exporters():
+            done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
         if runtime is not None:
-            left = max(0.0, end - time.monotonic())
-            done = bounded(lambda: _force_flush(runtime, left), left) and done
-    return done
+            done = bounded(lambda: _force_flush(runtime, left()), left()) and done
+        done = done and _failures(runtime) == failed
+    return done  # noqa: RET504 - after the guard, whatever it stopped
+
+
+def _failures(runtime: Runtime | None) -> int:
+    return sum(one.failures for one in runtime.settling) if runtime is not None else 0
 
 
 def _force_flush(runtime: Runtime, left: float) -> bool:
@@ -157,19 +185,26 @@ def shutdown() -> None:
     global _runtime
     with _lock:
         runtime, _runtime = _runtime, None
-        engine = set_engine(None)
+        engine = current_engine()
     _exit.disarm()
     if engine is None:
         return
     end = time.monotonic() + EXIT_BUDGET_S
     with _guard.guard("shutdown"):
-        set_engine(engine)  # the processor's and exporter's last spans still need it
         try:
-            engine.finish()
+            scoring_exporters = live_exporters()
+            if scoring_exporters:  # the last spans still stand in the batch before them
+                provider: Any = runtime.provider if runtime is not None else trace_api.get_tracer_provider()
+                bounded(provider.force_flush, EXIT_BUDGET_S * 0.3)
+            for old in list(_retiring):
+                old.wait_finished(EXIT_BUDGET_S * 0.3)
+            engine.finish(max(0.5, (end - time.monotonic()) * 0.7))
+            for exporter in scoring_exporters:
+                bounded(exporter.force_flush, max(0.2, end - time.monotonic()))
             if runtime is not None:
                 _end_exports(runtime, end)
         finally:
-            engine.ledger.close("not_exported")
+            engine.close_accounts()
             set_engine(None)
 
 
@@ -177,10 +212,12 @@ def _end_exports(runtime: Runtime, end: float) -> None:
     if not runtime.own_provider:
         bounded(lambda: _force_flush(runtime, end - time.monotonic()), max(0.2, end - time.monotonic()))
         return
-    done = bounded(runtime.provider.shutdown, max(0.5, end - time.monotonic() - 0.5))
+    for thread in runtime.retiring:
+        thread.join(max(0.1, (end - time.monotonic()) / 2))
+    done = bounded(runtime.provider.shutdown, max(0.3, end - time.monotonic() - 0.2))
     if not done:  # an exporter that retries into the void listens to its own shutdown
         for exporter in runtime.exporters:
-            bounded(exporter.shutdown, 0.3)
+            bounded(exporter.shutdown, 0.2)
 
 
 _exit = ExitHook(shutdown, EXIT_BUDGET_S + 0.5)

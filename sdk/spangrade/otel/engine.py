@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace import SpanLimits
 from spangrade import _guard
 from spangrade.delivery.carriers import OtelCarriers
 from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.hold import MAX_SPANS
 from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.delivery.log_events import LogEvents
 from spangrade.delivery.sink import SpanSink
@@ -19,7 +20,7 @@ from spangrade.model.policy import Placed
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 
-EXIT_BUDGET_S: Final = 5.0
+EXIT_BUDGET_S: Final = 4.0  # with what a process needs beside it, the exit takes at most 5
 
 
 class Engine:
@@ -32,15 +33,17 @@ class Engine:
         policy: ContentPolicy,
         log_events: LogEvents | None,
         ledger: Ledger | None = None,
+        max_held: int = MAX_SPANS,
     ) -> None:
         self.policy = policy
         self.log_events = log_events
         known = ledger is not None
         self.ledger = ledger or Ledger()
-        self.sink = SpanSink(self.ledger, OtelCarriers(policy, log_events, SpanLimits().max_events or 128))
+        self.sink = SpanSink(self.ledger, OtelCarriers(policy, log_events, SpanLimits().max_events or 128), max_held)
         self.pipeline = Pipeline(placed, self.sink, settings, ledger=self.ledger, redact=policy.redact)
         self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
         self._finished = False
+        self._done = threading.Event()
         self._lock = threading.Lock()
         if not known:
             with _guard.guard("engine.instruments"):
@@ -50,7 +53,8 @@ class Engine:
         """Metrics, judges, held spans, log events: everything that is not an exporter's. True when all of it is out."""
         end = time.monotonic() + timeout
         done = self.pipeline.drain(timeout, judges=True)
-        self.sink.hold.release_all()
+        # Bounded: what a slow next hop takes for each span must not hold up whoever flushes.
+        done = bounded(self.sink.hold.release_all, max(0.1, end - time.monotonic())) and done
         log_events = self.log_events
         if log_events is not None and log_events.open:
             left = max(0.0, end - time.monotonic())
@@ -65,14 +69,26 @@ class Engine:
             self._finished = True
         end = time.monotonic() + budget
         # Judges in flight get most of the budget; the exporters behind need the rest.
-        self.pipeline.shutdown(budget * 0.6)
-        self.sink.hold.release_all(close=True)
+        bounded(lambda: self.pipeline.shutdown(budget * 0.6), budget * 0.8)
+        bounded(lambda: self.sink.hold.release_all(close=True), max(0.1, end - time.monotonic()))
         for hook in self.on_finish:
             with _guard.guard("engine.on_finish"):
                 hook(max(0.0, end - time.monotonic()))
         log_events = self.log_events
         if log_events is not None:
             bounded(log_events.shutdown, max(0.2, end - time.monotonic()))
+        self._done.set()
+
+    def wait_finished(self, timeout: float) -> bool:
+        """Wait for a `finish` that runs elsewhere; past the time its spans go as they are."""
+        done = self._done.wait(timeout)
+        if not done:
+            self.sink.hold.release_all(close=True)
+        return done
+
+    def close_accounts(self) -> None:
+        """Nothing is counted any more: what is still on its way ends as not exported."""
+        self.sink.close_accounts("not_exported")
 
     def after_fork(self) -> None:
         """In a forked child: nothing of the parent's is ours."""
@@ -103,6 +119,7 @@ def bounded(work: Callable[[], object], timeout: float) -> bool:
 
 
 _current: Engine | None = None
+_last: Engine | None = None
 
 
 def current_engine() -> Engine | None:
@@ -110,10 +127,16 @@ def current_engine() -> Engine | None:
     return _current
 
 
+def last_engine() -> Engine | None:
+    """The current engine or, after its end, the one that was: what is exported late still leaves by its content policy."""
+    return _last
+
+
 def set_engine(engine: Engine | None) -> Engine | None:
     """Make ``engine`` the current one; returns the one before."""
-    global _current
+    global _current, _last
     before, _current = _current, engine
+    _last = engine or _last
     return before
 
 

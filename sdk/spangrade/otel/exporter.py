@@ -1,17 +1,19 @@
 """Exporters: ours at the end of the chain, and `ScoringExporter` for whoever can only give an exporter."""
 
+import weakref
 from collections.abc import Sequence
 
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer
 
 from spangrade import _guard
 from spangrade.delivery.hold import Held
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.otel.adapter import content_size, plain_attributes, span_data
+from spangrade.otel.batch import batch
 from spangrade.otel.destinations import span_exporter
-from spangrade.otel.engine import current_engine
+from spangrade.otel.engine import current_engine, last_engine
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.seam import Offer
@@ -23,17 +25,20 @@ class SettlingExporter(SpanExporter):
 
     def __init__(self, inner: SpanExporter, *, settle: bool = True) -> None:
         self.inner = inner
+        self.failures = 0  # batches that did not arrive
         self._settle = settle  # False for further destinations: the first one's answer counts
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export; a raising exporter is a failed export."""
-        engine = current_engine()
+        engine = last_engine()
         batch = [engine.policy.span(span) for span in spans] if engine is not None else list(spans)
         try:
             result = self.inner.export(batch)
         except Exception as fault:  # noqa: BLE001 - the exporter may be the application's
             _guard.swallowed("exporter.export", fault)
             result = SpanExportResult.FAILURE
+        if result is not SpanExportResult.SUCCESS:
+            self.failures += 1
         if engine is not None and self._settle:
             failure = None if result is SpanExportResult.SUCCESS else "export_failed"
             for span in spans:
@@ -68,8 +73,9 @@ class ScoringExporter(SpanExporter):
         if not isinstance(inner, SpanExporter):
             raise TypeError(f"ScoringExporter(inner) takes a SpanExporter, not {type(inner).__name__}")
         # Spans have waited in a batch already before they come here, so this one is short.
-        self._batch = BatchSpanProcessor(SettlingExporter(inner), schedule_delay_millis=200)
+        self._batch = batch(SettlingExporter(inner), schedule_delay_millis=200)
         self._shutdown = False
+        _live.add(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take a batch: calls wait for their scores, everything else goes on."""
@@ -97,8 +103,9 @@ class ScoringExporter(SpanExporter):
                 Offer(span_data(span, attributes), None, None, now)
             )  # for its place in the trace, or its documents
             return False
-        held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold)
-        offer = Offer(span_data(span, attributes), held, None, now)
+        data = span_data(span, attributes)
+        held = Held(span, self, content_size(attributes, data.events), now + pipeline.settings.judge_hold)
+        offer = Offer(data, held, None, now)
         engine.sink.hold.put(held)
         taken = False
         with _guard.guard("scoring_exporter.offer"):
@@ -116,6 +123,11 @@ class ScoringExporter(SpanExporter):
         from opentelemetry import trace
 
         return trace.get_tracer("spangrade")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was shut down."""
+        return self._shutdown
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait for metrics, let held spans go, flush the batch."""
@@ -137,6 +149,14 @@ class ScoringExporter(SpanExporter):
             with _guard.guard("scoring_exporter.shutdown"):
                 engine.finish()
         self._batch.shutdown()  # type: ignore[no-untyped-call]
+
+
+_live: weakref.WeakSet[ScoringExporter] = weakref.WeakSet()
+
+
+def live_exporters() -> list[ScoringExporter]:
+    """Those that have not been shut down: nobody but us asks them to flush."""
+    return [one for one in list(_live) if not one.ended]
 
 
 def entry_point() -> SpanExporter:

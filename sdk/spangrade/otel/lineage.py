@@ -9,30 +9,36 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from spangrade.otel.adapter import plain_attributes
 from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import ROOT_KINDS
 from spangrade.samples.window import Lineage
 
 MAX_OPEN: Final = 16_384
+_MAX_DEPTH: Final = 256  # deeper nesting than this is a ring of repeated ids
 
 
 class _Open:
-    __slots__ = ("_kind", "has_calls", "parent", "span")
+    """One started span. It is held weakly: a span that is never ended must not keep its content. ``above`` is kept after
+    that one has ended, so that the climb does not stop at it."""
 
-    def __init__(self, span: ReadableSpan, parent: tuple[int, int] | None) -> None:
-        self.span = span
-        self.parent = parent
+    __slots__ = ("__weakref__", "_kind", "above", "ended", "has_calls", "key", "span")
+
+    def __init__(self, span: ReadableSpan, key: tuple[int, int], above: "_Open | None") -> None:
+        self.span = weakref.ref(span)
+        self.key = key
+        self.above = above
+        self.ended = False
         self.has_calls = False
         self._kind: str | None = None
 
     def kind(self) -> str | None:
         """By its attributes so far. Once a call, always one; what is none yet may still become one."""
-        if self._kind is None:
-            self._kind = quick_kind(plain_attributes(self.span))
+        if self._kind is None and (span := self.span()) is not None:
+            self._kind = quick_kind(plain_attributes(span))
         return self._kind
 
 
 class OpenSpans:
-    """Bounded: past `MAX_OPEN` the oldest is forgotten (a span that is never ended must not cost memory for ever); what
-    ends below a forgotten one then counts as topmost."""
+    """Bounded: past `MAX_OPEN` the oldest is forgotten; what ends below a forgotten one then counts as topmost."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], _Open] = {}
@@ -44,12 +50,17 @@ class OpenSpans:
 
     def started(self, span: ReadableSpan) -> None:
         """A span starts. Ids identify it, so a repeated id (a seeded generator) only makes one of the two topmost."""
-        context = span.get_span_context()
+        context, parent = span.get_span_context(), span.parent
         if context is None:
             return
-        above = _parent_key(span)
         opened = self._open
-        opened[context.trace_id, context.span_id] = _Open(span, above)
+        above = None
+        if parent is not None and not parent.is_remote:
+            above = opened.get((parent.trace_id, parent.span_id))
+            if above is not None and above.ended:
+                above = above.above
+        key = (context.trace_id, context.span_id)
+        opened[key] = _Open(span, key, above)
         if len(opened) > MAX_OPEN:
             with self._lock:
                 while len(opened) > MAX_OPEN:
@@ -59,32 +70,40 @@ class OpenSpans:
         """A span ends: its lineage, and whether calls ended below it whose root it is."""
         context = span.get_span_context()
         assert context is not None
-        opened = self._open
-        mine = opened.pop((context.trace_id, context.span_id), None)
-        root_id, under_call, under_evaluator, topmost = context.span_id, False, False, mine
-        key = mine.parent if mine is not None else _parent_key(span)
-        for _ in range(256):  # deeper nesting than this is a ring of repeated ids
-            above = opened.get(key) if key is not None else None
-            if above is None or key is None:
+        mine = self._open.pop((context.trace_id, context.span_id), None)
+        if mine is None:  # it started before we were there, or was forgotten
+            return Lineage(context.span_id, False, running=self), False
+        mine.ended = True
+        root, under_call, under_evaluator, at = mine, False, False, mine.above
+        for _ in range(_MAX_DEPTH):
+            if at is None:
                 break
-            root_id, topmost = key[1], above
-            kind = above.kind()
-            under_call = under_call or kind is not None
-            under_evaluator = under_evaluator or kind == "evaluator"
-            key = above.parent
-        if is_call and topmost is not None:
-            topmost.has_calls = True
-        return Lineage(root_id, under_call, under_evaluator), mine is not None and mine.has_calls
+            if not at.ended:
+                root = at
+                kind = at.kind()
+                under_call = under_call or kind is not None
+                under_evaluator = under_evaluator or kind == "evaluator"
+            at = at.above
+        if is_call:
+            root.has_calls = True
+        return Lineage(root.key[1], under_call, under_evaluator, self), mine.has_calls
+
+    def call_runs_below(self, trace_id: int, root_id: int) -> bool:
+        """Whether a call that could be topmost is open now below this local root. Asked rarely, from our own thread."""
+        for one in list(self._open.values()):
+            if one.key[0] != trace_id or one.key[1] == root_id or one.kind() not in ROOT_KINDS:
+                continue
+            at, depth = one.above, 0
+            while at is not None and depth < _MAX_DEPTH:
+                if at.key[1] == root_id:
+                    return True
+                at, depth = at.above, depth + 1
+        return False
 
     def after_fork(self) -> None:
         """In a forked child open spans are the parent's: what ends here has no ancestor in this process."""
         self._open = {}
         self._lock = threading.Lock()
-
-
-def _parent_key(span: ReadableSpan) -> tuple[int, int] | None:
-    parent = span.parent
-    return (parent.trace_id, parent.span_id) if parent is not None and not parent.is_remote else None
 
 
 _all: weakref.WeakSet[OpenSpans] = weakref.WeakSet()

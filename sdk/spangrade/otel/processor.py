@@ -3,13 +3,14 @@
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import Tracer, TracerProvider
 
 from spangrade import _guard, _suppress
 from spangrade.delivery.hold import Held
 from spangrade.otel.adapter import content_size, plain_attributes, span_data
-from spangrade.otel.engine import current_engine
+from spangrade.otel.batch import batch
+from spangrade.otel.engine import current_engine, last_engine
 from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS
@@ -30,7 +31,7 @@ class SpangradeProcessor(SpanProcessor):
 
     def __init__(self, next: SpanProcessor | SpanExporter | None = None) -> None:  # noqa: A002
         if isinstance(next, SpanExporter):
-            next = BatchSpanProcessor(next)  # noqa: A001
+            next = batch(next)  # noqa: A001
         if next is not None and not isinstance(next, SpanProcessor):
             raise TypeError(
                 f"SpangradeProcessor(next) takes a SpanProcessor or a SpanExporter, not {type(next).__name__}; "
@@ -40,6 +41,15 @@ class SpangradeProcessor(SpanProcessor):
         self.settles = False  # True: an exporter of ours at the end of `next` counts and redacts
         self.provider: TracerProvider | None = None  # whose spans these are; None: the global one
         self._open = OpenSpans()
+        self._shutdown = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was shut down."""
+        return self._shutdown
+
+    def revive(self) -> None:
+        """After a shutdown, for another `configure` in the same process (with a new ``next``)."""
         self._shutdown = False
 
     @property
@@ -54,7 +64,7 @@ class SpangradeProcessor(SpanProcessor):
     def forward(self, span: ReadableSpan) -> None:
         """Hand a span on, as the content policy lets it leave. Raises what ``next`` raises."""
         assert self.next is not None
-        engine = current_engine()
+        engine = last_engine()
         if engine is not None and not self.settles:
             span = engine.policy.span(span)
         self.next.on_end(span)
@@ -103,8 +113,10 @@ class SpangradeProcessor(SpanProcessor):
                 pipeline.offer(Offer(span_data(span, attributes), None, lineage, pipeline.clock.monotonic()))
             return False
         now = pipeline.clock.monotonic()
-        held = Held(span, self, content_size(attributes), now + pipeline.settings.judge_hold, gone=not self.exports)
-        offer = Offer(span_data(span, attributes), held, lineage, now)
+        data = span_data(span, attributes)
+        size = content_size(attributes, data.events)
+        held = Held(span, self, size, now + pipeline.settings.judge_hold, gone=not self.exports)
+        offer = Offer(data, held, lineage, now)
         if self.next is None:
             pipeline.offer(offer)
             return False

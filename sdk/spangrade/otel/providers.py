@@ -1,6 +1,5 @@
 """Whose provider it is: one that we make, one that we join, or one that is taken over. What exports stands at its end."""
 
-import os
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,14 +7,14 @@ from typing import Any
 from opentelemetry import trace as trace_api
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade._log import once
-from spangrade.delivery.hold import MAX_SPANS
 from spangrade.delivery.log_events import LogEvents
 from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private
-from spangrade.otel.exporter import SettlingExporter
+from spangrade.otel.batch import batch
+from spangrade.otel.exporter import ScoringExporter, SettlingExporter
 from spangrade.otel.ids import OwnIdGenerator
 from spangrade.otel.processor import SpangradeProcessor
 from spangrade.otel.said import Said
@@ -26,19 +25,30 @@ class Runtime:
     """What `configure` built, so that a second call joins it instead of stacking another."""
 
     provider: Any
-    processor: SpangradeProcessor
+    processor: SpangradeProcessor | None  # None: a ScoringExporter does it
     own_provider: bool
     exporters: list[SpanExporter] = field(default_factory=list)  # those that we made or were given
     otlp_endpoints: list[str | None] = field(default_factory=list)  # where ours go by OTLP; empty: nowhere known
+    given: Any = None  # the provider that `configure` was given, which calls are traced through
+    settling: list[SettlingExporter] = field(default_factory=list)  # those of `exporters`, whose failures count
+    retiring: list[threading.Thread] = field(default_factory=list)  # chains of before that are still exporting
 
 
 def attach(said: Said, before: Runtime | None) -> Runtime | None:
+    """Make, join or take over a provider; the runtime of the call before where it is the same one. None: impossible."""
+    runtime = _attach(said, before)
+    if runtime is not None and said.tracer_provider is not None:
+        runtime.given = said.tracer_provider
+    return runtime
+
+
+def _attach(said: Said, before: Runtime | None) -> Runtime | None:
     """Make, join or take over a provider; the runtime of the call before where it is the same one."""
     given = said.tracer_provider or trace_api.get_tracer_provider()
     if before is not None and (said.tracer_provider is None or before.provider is given):
         if before.own_provider:
             _rechain(before, said)
-        elif said.take_over and before.processor.next is None:
+        elif said.take_over and before.processor is not None and before.processor.next is None:
             _take_over(before)
         return before
     if isinstance(given, trace_api.ProxyTracerProvider):
@@ -56,69 +66,71 @@ def attach(said: Said, before: Runtime | None) -> Runtime | None:
 
 def _own_provider(said: Said) -> Runtime:
     resource = Resource.create({SERVICE_NAME: said.service_name} if said.service_name else {})
-    chain, exporters, endpoints = _chain(said)
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OwnIdGenerator())
-    processor = SpangradeProcessor(chain)
-    processor.settles, processor.provider = True, provider
-    provider.add_span_processor(processor)
+    runtime = Runtime(None, None, True)
+    chain = _chain(runtime, said)
+    runtime.provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OwnIdGenerator())
+    _place(runtime, chain)
     if said.tracer_provider is None:
-        trace_api.set_tracer_provider(provider)
-    return Runtime(provider, processor, True, exporters, endpoints)
+        trace_api.set_tracer_provider(runtime.provider)
+    return runtime
 
 
-_Chain = tuple[SpanProcessor, list[SpanExporter], list[str | None]]
+def _place(runtime: Runtime, chain: SpanProcessor) -> None:
+    """A processor of ours with ``chain`` behind it into the runtime's provider."""
+    runtime.processor = SpangradeProcessor(chain)
+    runtime.processor.settles, runtime.processor.provider = True, runtime.provider
+    runtime.provider.add_span_processor(runtime.processor)
 
 
-def _chain(said: Said) -> _Chain:
-    """Batches, exporters, and their OTLP endpoints (none for a given exporter, whose destination is its own business).
-
-    With several destinations the first one's answers are what counts as delivered.
-    """
+def _chain(runtime: Runtime, said: Said) -> SpanProcessor:
+    """Batches and exporters; ``runtime`` keeps the exporters and their OTLP endpoints (none for a given exporter, whose
+    destination is its own business). With several destinations the first one's answers are what counts as delivered."""
     exporter = said.exporter
-    exporters = [exporter] if exporter is not None else [otlp.span_exporter(target) for target in said.endpoints]
-    endpoints = [] if exporter is not None else said.endpoints
-    chain = _batch(SettlingExporter(exporters[0]))
-    if len(exporters) == 1:
-        return chain, exporters, endpoints
+    runtime.exporters = [exporter] if exporter is not None else [otlp.span_exporter(e) for e in said.endpoints]
+    runtime.otlp_endpoints = [] if exporter is not None else said.endpoints
+    runtime.settling = [SettlingExporter(one, settle=n == 0) for n, one in enumerate(runtime.exporters)]
+    if len(runtime.settling) == 1:
+        return batch(runtime.settling[0])
     several = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
-    several.add_span_processor(chain)
-    for other in exporters[1:]:
-        several.add_span_processor(_batch(SettlingExporter(other, settle=False)))
-    return several, exporters, endpoints
-
-
-def _batch(exporter: SpanExporter) -> BatchSpanProcessor:
-    """The SDK's batches, with room for everything that the hold may let go at once beside what the environment says."""
-    try:
-        usual = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "2048"))
-    except ValueError:
-        usual = 2048  # the SDK says what is wrong with it
-    return BatchSpanProcessor(exporter, max_queue_size=usual + MAX_SPANS)
+    for one in runtime.settling:
+        several.add_span_processor(batch(one))
+    return several
 
 
 def _rechain(runtime: Runtime, said: Said) -> None:
     """A later `configure` of our own provider: what it says of exporting replaces what was said before."""
-    if said.exporter is None and said.endpoints == [None] and runtime.exporters:
-        return  # nothing was said of it
+    assert runtime.processor is not None
+    same = said.exporter is not None and said.exporter in runtime.exporters
+    if same or (said.exporter is None and said.endpoints == [None] and runtime.exporters):
+        return  # nothing new was said of it
     old = runtime.processor.next
-    runtime.processor.next, runtime.exporters, runtime.otlp_endpoints = _chain(said)
+    runtime.processor.next = _chain(runtime, said)
     if old is not None:
-        threading.Thread(target=old.shutdown, name="spangrade-retire", daemon=True).start()
+        thread = threading.Thread(target=old.shutdown, name="spangrade-retire", daemon=True)
+        runtime.retiring.append(thread)
+        thread.start()
 
 
 def _foreign_provider(provider: Any, said: Said) -> Runtime:
     processors = sdk_private.processors_of(provider)
     for existing in processors or ():
-        if isinstance(existing, SpangradeProcessor):  # the application placed one itself
+        if isinstance(existing, SpangradeProcessor):  # one of ours from before, or the application placed one itself
+            if existing.ended and not existing.settles:
+                continue  # what stands behind it was shut down with it
             existing.provider = provider
-            return Runtime(provider, existing, False)
+            runtime = Runtime(provider, existing, False)
+            if existing.ended:
+                existing.revive()
+                existing.next = _chain(runtime, said)
+                runtime.own_provider = True
+            return runtime
+    if any(isinstance(getattr(p, "span_exporter", None), ScoringExporter) for p in processors or ()):
+        return Runtime(provider, None, False)  # scoring happens there; a processor beside it would do it again
     if processors is not None and not any(map(sdk_private.is_exporting, processors)):
         # Nobody exports these spans (an empty provider): they are ours to hold and send.
-        chain, exporters, endpoints = _chain(said)
-        processor = SpangradeProcessor(chain)
-        processor.settles, processor.provider = True, provider
-        provider.add_span_processor(processor)
-        return Runtime(provider, processor, False, exporters, endpoints)
+        runtime = Runtime(provider, None, False)
+        _place(runtime, _chain(runtime, said))
+        return runtime
     processor = SpangradeProcessor(None)
     processor.provider = provider
     runtime = Runtime(provider, processor, False)
@@ -130,6 +142,7 @@ def _foreign_provider(provider: Any, said: Said) -> Runtime:
 def _take_over(runtime: Runtime) -> bool:
     """The provider's exporting processors go behind ours; False (said once) where its processors cannot be moved."""
     mine = runtime.processor
+    assert mine is not None
     behind = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
 
     def change(found: tuple[SpanProcessor, ...]) -> tuple[SpanProcessor, ...]:
@@ -162,6 +175,9 @@ def log_pipeline(runtime: Runtime, said: Said) -> LogEvents | None:
 
 
 def mode_of(runtime: Runtime) -> str:
+    """What `configure` says it does, in a few words."""
+    if runtime.processor is None:
+        return "a ScoringExporter holds calls for their scores"
     if runtime.own_provider:
         return "own provider: calls are held for their scores, then exported"
     if runtime.processor.next is not None:

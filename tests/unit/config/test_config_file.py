@@ -6,7 +6,7 @@ import pytest
 
 import spangrade as sg
 from spangrade import semconv as s
-from spangrade.config import load
+from spangrade.config import FileConfig, load
 from spangrade.testing import CollectingExporter, event_scores
 
 
@@ -83,11 +83,11 @@ def test_an_argument_wins_over_the_file(tmp_path: Path, exporter: CollectingExpo
 )
 def test_a_wrong_file_is_refused_with_the_key_in_the_sentence(text: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(sg.ConfigError, match=sentence):
-        load(write(tmp_path, text))
+        load(write(tmp_path, text), FileConfig)
 
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
-    assert load(write(tmp_path, "")).metrics == []
+    assert load(write(tmp_path, ""), FileConfig).metrics == []
 
 
 def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -69,6 +69,42 @@ def test_an_entry_span_that_does_not_end_in_time_gives_a_partial_sample_once() -
     assert list(window.decide_all()) == []
 
 
+def test_what_comes_after_a_partial_decision_is_a_sample_of_its_own_and_partial_too() -> None:
+    window: TraceWindow[str] = TraceWindow()
+    window.add(call(2, 9), Lineage(9, False), "h2", 0, decide_at=1)
+    assert [d.carrier for d in window.due(1.0)] == ["h2"]
+    window.add(call(3, 9, "retriever"), Lineage(9, False), None, 2, 3)
+    window.add(call(4, 9), Lineage(9, False), "h4", 2, decide_at=30)
+    decided = window.root_ended(1, 9)
+    assert decided is not None
+    assert (ids(decided.tops), ids(decided.parts), decided.carrier, decided.partial) == ([4], [3], "h4", True)
+
+
+class Running:
+    """A host in which a call runs below every root while ``now`` is true."""
+
+    def __init__(self) -> None:
+        self.now = True
+
+    def call_runs_below(self, trace_id: int, root_id: int) -> bool:
+        return self.now
+
+
+def test_a_call_that_runs_below_the_same_root_postpones_the_decision_and_gives_the_span_back() -> None:
+    window: TraceWindow[str] = TraceWindow()
+    running = Running()
+    window.add(call(2, 9), Lineage(9, False, running=running), "plan", 0, decide_at=1)
+    window.add(call(3, 9, "retriever"), Lineage(9, False, running=running), None, 0, 1)
+    (freed,) = window.due(1.0)
+    assert (freed.carrier, freed.rest) == (None, ("plan",))
+    running.now = False
+    window.add(call(4, 9), Lineage(9, False, running=running), "answer", 5, decide_at=6)
+    decided = window.root_ended(1, 9)
+    assert decided is not None
+    assert (ids(decided.tops), ids(decided.parts)) == ([2, 4], [3])
+    assert (decided.carrier, decided.partial) == ("answer", False)
+
+
 # --- without lineage ------------------------------------------------------------------------------------------------------
 
 # entry(9) → chain(1) → retriever(2), llm(3); and llm(4) → directly under the entry
@@ -100,7 +136,6 @@ def test_any_order_of_arrival_gives_the_same_decision() -> None:
         assert (ids(decided[0].tops), decided[0].carrier, decided[0].partial) == ([1, 4], "h4", False)
         assert sorted(ids(decided[0].parts)) == [2, 3]
         assert sorted(h for d in found for h in d.rest) == ["h1", "h3"]
-        assert len(window) == 0
 
 
 def test_an_orphan_is_decided_on_its_own_when_its_time_is_up_and_is_partial() -> None:
@@ -116,6 +151,29 @@ def test_two_local_roots_of_one_trace_are_two_samples() -> None:
     window.arrive(call(2, 8, "chain"), (1, 2, 8), True, "h2", 0.0, 1.0)  # its parent is remote
     carriers = {d.carrier for d in window.due(1.0)}
     assert carriers == {"h1", "h2"}
+
+
+def test_the_first_root_of_a_trace_decides_its_own_calls_and_not_another_requests() -> None:
+    window: TraceWindow[str] = TraceWindow()
+    window.arrive(call(1, 8, "llm"), (1, 1, 8), False, "a", 0.0, 5.0)
+    window.arrive(call(2, 9, "llm"), (1, 2, 9), False, "b", 0.0, 5.0)
+    window.arrive(None, (1, 8, 77), True, None, 0.0, 5.0)
+    (first,) = window.due(GRACE_S)
+    assert (first.carrier, first.partial) == ("a", False)
+    window.arrive(call(3, 9, "llm", end=50), (1, 3, 9), False, "b2", 1.0, 6.0)
+    window.arrive(None, (1, 9, 78), True, None, 1.0, 6.0)
+    found = list(window.due(1.0 + GRACE_S))
+    assert [(ids(d.tops), d.carrier, d.partial) for d in found if d.carrier] == [([2, 3], "b2", False)]
+    assert [h for d in found for h in d.rest] == ["b"]
+
+
+def test_a_call_that_comes_after_its_root_was_decided_is_decided_by_itself() -> None:
+    window: TraceWindow[str] = TraceWindow()
+    window.arrive(call(1, None, "chain"), (1, 1, None), True, "root", 0.0, 5.0)
+    assert [d.carrier for d in window.due(GRACE_S)] == ["root"]
+    window.arrive(call(2, 1, "llm"), (1, 2, 1), False, "late", 3.0, 8.0)
+    found = list(window.due(3.0 + GRACE_S))
+    assert [h for d in found for h in d.rest] == ["late"]  # below a call: no root
 
 
 def test_parents_in_a_ring_do_not_hang() -> None:

@@ -1,0 +1,28 @@
+"""The command ``spangrade``: subcommands come by the entry point group ``spangrade.commands``, so the agent brings its own."""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+
+from spangrade._version import __version__
+
+GROUP = "spangrade.commands"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand; returns its exit code. Each is a function of the remaining arguments."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    commands = {point.name: point for point in entry_points(group=GROUP)}
+    if arguments and arguments[0] in commands:
+        command = commands[arguments[0]].load()
+        code: int = command(arguments[1:])
+        return code
+    usage = f"usage: spangrade {{{','.join(sorted(commands))}}} ..."
+    if arguments in (["--version"], ["-V"]):
+        print(f"spangrade {__version__}")
+        return 0
+    if arguments and arguments[0] not in ("-h", "--help"):
+        print(f"spangrade: no command {arguments[0]!r}\n{usage}", file=sys.stderr)
+        return 2
+    print(usage)
+    return 0
