@@ -179,7 +179,7 @@ class Shelf:
         """A JSON list of the items numbered higher than `after`; waits up to `wait` seconds for the first of them."""
         deadline = time.monotonic() + wait
         with self._changed:
-            while self._last_number <= after and (left := deadline - time.monotonic()) > 0:
+            while not (self._items and self._items[-1][0] > after) and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             return b"[" + b",\n".join(text for number, text in self._items if number > after) + b"]"
 

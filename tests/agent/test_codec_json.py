@@ -174,20 +174,16 @@ def test_c090_empty_requests_and_the_old_names() -> None:
         assert decoded(request) == ({}, 0, "")
     spans, rejected, why = decoded(old)
     assert (list(spans), rejected, why) == (["chat ancient"], 0, "")
-    both = {"scopeSpans": [{"spans": []}], "instrumentationLibrarySpans": "none"}
-    assert (
-        len(
-            codec.decode_traces(json.dumps({"resourceSpans": [both, old["resourceSpans"][0]]}).encode(), "json")[0]
-            .resource_spans[0]
-            .scope_spans
-        )
-        == 1
-    )
-    before_0_15 = {"instrumentationLibrary": {"name": "lib"}, "spans": []}
-    message, _, _ = codec.decode_traces(
-        json.dumps({"resourceSpans": [{"instrumentationLibrarySpans": [before_0_15]}]}).encode(), "json"
-    )
+
+
+def test_the_names_of_before_otlp_0_15() -> None:
+    """A faulty list under the old name takes nothing from the new one's."""
+    old = {"instrumentationLibrarySpans": [{"instrumentationLibrary": {"name": "lib"}, "spans": []}]}
+    both = {"scopeSpans": [{"spans": [{"traceId": TRACE, "spanId": SPAN}]}], "instrumentationLibrarySpans": "none"}
+    message, rejected, why = codec.decode_traces(json.dumps({"resourceSpans": [old, both]}).encode(), "json")
     assert message.resource_spans[0].scope_spans[0].scope.name == "lib"
+    assert len(message.resource_spans[1].scope_spans[0].spans) == 1
+    assert (rejected, "scopeSpans 1" in why) == (0, True)
 
 
 def test_c091_every_type_of_value() -> None:

@@ -1,6 +1,7 @@
 """The recent samples: what is kept, what is not, and within which bounds."""
 
 import threading
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -16,7 +17,7 @@ from spangrade.model.sample import Sample
 from spangrade.model.score import Graded
 from spangrade.model.span import SpanData
 from spangrade.samples.reading import Call, Reading
-from spangrade_agent.page.records import size_of
+from spangrade_agent.page.records import size_of_results, size_of_sample
 from spangrade_agent.page.texts import MARGIN, MAX_DOCUMENTS, MAX_TEXT
 from spangrade_agent.store import SampleStore, StoredSample, sample_id
 
@@ -52,6 +53,7 @@ def begin(
     span = SpanData(*key[:2], None, name, 1_000_000_000, 3_500_000_000, {}, resource={"service.name": "shop"})
     call = Call(span, Reading("test", kind="llm", model="small-model"))
     store.began(key, call, sample or Sample(f"question {number}", "answer"), evaluators, partial)
+    assert store.flush(30)
     return key
 
 
@@ -60,6 +62,15 @@ def end(store: SampleStore, key: Key, info: EvaluatorInfo, *graded: Graded, **ch
     ref = SpanRef(*key[:2], name="answer")
     records = [replace(ScoreRecord(ref, info, one, 5, duration_s=0.25), **changed) for one in graded]
     store.ended(key, info, Outcome.SCORED, "", records, changed.get("probability", 1.0))
+    assert store.flush(30)
+
+
+def end_bare(
+    store: SampleStore, key: Key, info: EvaluatorInfo, outcome: Outcome, reason: str, *records: ScoreRecord
+) -> None:
+    """The pair has ended in another way."""
+    store.ended(key, info, outcome, reason, records, 0.05)
+    assert store.flush(30)
 
 
 def only(store: SampleStore) -> StoredSample:
@@ -121,8 +132,10 @@ def test_several_scores_of_one_evaluator_stand_at_its_place() -> None:
 def test_an_error_has_its_type_and_message_and_no_value() -> None:
     store = SampleStore()
     key = begin(store, 1)
-    record = ScoreRecord(SpanRef(1, 2), OVERLAP, Graded("overlap", 1.0, "pass", True, "no key"), 5, error_type="KeyError")
-    store.ended(key, OVERLAP, Outcome.ERROR, "KeyError", [record], 1.0)
+    record = ScoreRecord(
+        SpanRef(1, 2), OVERLAP, Graded("overlap", 1.0, "pass", True, "no key"), 5, error_type="KeyError"
+    )
+    end_bare(store, key, OVERLAP, Outcome.ERROR, "KeyError", record)
     result = only(store).results[0]
     assert (result.outcome, result.error_type, result.explanation) == ("error", "KeyError", "no key")
     assert (result.value, result.label, result.passed) == (None, None, None)
@@ -131,7 +144,7 @@ def test_an_error_has_its_type_and_message_and_no_value() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.SKIPPED, Outcome.NOT_SAMPLED, Outcome.OVER_BUDGET, Outcome.DROPPED])
 def test_an_end_without_a_score_is_told_too(outcome: Outcome) -> None:
     store = SampleStore()
-    store.ended(begin(store, 1), HELPFUL, outcome, "why not", [], 0.05)
+    end_bare(store, begin(store, 1), HELPFUL, outcome, "why not")
     result = only(store).results[1]
     assert (result.outcome, result.reason, result.probability) == (outcome.value, "why not", 0.05)
 
@@ -187,7 +200,7 @@ def full_of_secrets(store: SampleStore) -> StoredSample:
     details = {"note": SECRET}
     end(store, key, OVERLAP, Graded("overlap", 1.0, SECRET, True, f"because of {SECRET}", [SECRET]), details=details)
     record = ScoreRecord(SpanRef(1, 2), HELPFUL, Graded("helpful", explanation=f"bad {SECRET}"), 5, error_type="E")
-    store.ended(key, HELPFUL, Outcome.ERROR, "E", [record], 1.0)
+    end_bare(store, key, HELPFUL, Outcome.ERROR, "E", record)
     return only(store)
 
 
@@ -260,7 +273,12 @@ def test_long_text_and_many_documents_are_cut_and_counted() -> None:
 def test_lone_surrogates_are_replaced() -> None:
     store = SampleStore()
     bad = "a\ud83db"
-    end(store, begin(store, 1, Sample(bad, {bad: bad}, documents=[{"content": bad}])), OVERLAP, Graded(bad, 1.0, bad, True, bad))
+    end(
+        store,
+        begin(store, 1, Sample(bad, {bad: bad}, documents=[{"content": bad}])),
+        OVERLAP,
+        Graded(bad, 1.0, bad, True, bad),
+    )
     str(asdict(only(store))).encode()
 
 
@@ -357,7 +375,7 @@ def test_the_bounds_hold_and_the_bytes_add_up_whatever_happens(steps: list[tuple
         stats = store.stats()
         assert stats.samples <= 4
         assert stats.bytes <= 12_000
-        assert stats.bytes == sum(size_of(sample) for sample in store.recent())
+        assert stats.bytes == sum(size_of_sample(sample) + size_of_results(sample.results) for sample in store.recent())
 
 
 def test_threads_do_not_lose_results_or_bytes() -> None:
@@ -380,8 +398,91 @@ def test_threads_do_not_lose_results_or_bytes() -> None:
     kept = store.recent(100)
     assert len(kept) == 50
     assert all(result.outcome == "scored" for sample in kept for result in sample.results)
-    assert store.stats().bytes == sum(size_of(sample) for sample in kept)
+    assert store.stats().bytes == sum(size_of_sample(sample) + size_of_results(sample.results) for sample in kept)
     assert store.stats().left == {"count": 350}
+
+
+def test_what_is_counted_is_about_what_is_used() -> None:
+    store = SampleStore(content="redacted", redact=lambda text: (text + " ")[:-1])  # texts of the store's own
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1, 301):
+            documents = [{"id": f"d{number}", "content": f"{number} " * 200}] * 2
+            key = begin(store, number, Sample(f"{number} " * 50, f"{number} " * 150, documents=documents))
+            end(store, key, OVERLAP, Graded("overlap", 0.5, "pass", True, f"{number} because " * 20))
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.9 < store.stats().bytes / used < 1.3
+
+
+# --- the store's own thread ---------------------------------------------------------------------------------------------
+
+
+class SlowHook:
+    """A redact hook that hangs until it is let go, as a bad pattern does."""
+
+    def __init__(self) -> None:
+        self.entered, self.go = threading.Event(), threading.Event()
+
+    def __call__(self, text: str) -> str:
+        self.entered.set()
+        assert self.go.wait(30)
+        return text
+
+
+def give(store: SampleStore, number: int, sample: Sample) -> Key:
+    """As `begin`, without waiting."""
+    key = (number, number + 1, "root")
+    span = SpanData(*key[:2], None, "answer", 0, 1, {})
+    store.began(key, Call(span, Reading("test", kind="llm")), sample, [OVERLAP])
+    return key
+
+
+def test_a_redact_hook_that_hangs_holds_up_nobody_else() -> None:
+    hook = SlowHook()
+    store = SampleStore(redact=hook)
+    key = give(store, 1, Sample("q", "a"))
+    assert hook.entered.wait(30)
+    store.ended(key, OVERLAP, Outcome.SKIPPED, "documents missing", [], 1.0)
+    assert store.recent() == []
+    assert store.flush(0.0) is False
+    hook.go.set()
+    assert store.flush(30)
+    assert [r.reason for r in only(store).results] == ["documents missing"]
+
+
+def test_what_waits_is_bounded_and_what_is_refused_is_counted() -> None:
+    hook = SlowHook()
+    store = SampleStore(redact=hook)
+    give(store, 1, Sample("q", "a"))
+    assert hook.entered.wait(30)
+    given_up = [give(store, number, Sample("x" * 1_000_000, "a")) for number in range(2, 32)][-1]
+    store.ended(given_up, OVERLAP, Outcome.SKIPPED, "why", [], 1.0)
+    hook.go.set()
+    assert store.flush(30)
+    stats = store.stats()
+    assert stats.samples + stats.left["busy"] == 31
+    assert 14 <= stats.left["busy"] <= 16
+    assert store.get(sample_id(given_up)) is None
+
+
+def test_after_the_end_nothing_is_taken_and_everything_can_be_read() -> None:
+    store = SampleStore()
+    begin(store, 1)
+    give(store, 2, Sample("q", "a"))
+    assert store.close(30)
+    give(store, 3, Sample("q", "a"))
+    assert store.close(30)
+    assert ids(store.recent()) == [2, 1]
+    assert store.stats().left == {"busy": 1}
+
+
+def test_a_store_that_nobody_used_ends_at_once() -> None:
+    store = SampleStore()
+    assert store.flush(0.0)
+    assert store.close(0.0)
 
 
 # --- asking -------------------------------------------------------------------------------------------------------------
@@ -404,7 +505,7 @@ def test_samples_are_found_by_evaluator_and_by_what_it_said() -> None:
     store = SampleStore()
     end(store, begin(store, 1), OVERLAP, Graded("overlap", 0.1, "fail", False))
     end(store, begin(store, 2), HELPFUL, Graded("helpful", 0.9, "billing", True))
-    store.ended(begin(store, 3, evaluators=[OVERLAP]), OVERLAP, Outcome.ERROR, "E", [], 1.0)
+    end_bare(store, begin(store, 3, evaluators=[OVERLAP]), OVERLAP, Outcome.ERROR, "E")
     assert ids(store.recent(evaluator="overlap")) == [3, 2, 1]
     assert ids(store.recent(evaluator="helpful")) == [2, 1]
     assert ids(store.recent(label="fail")) == [1]

@@ -1,0 +1,221 @@
+"""The agent, wired: the only place that knows every room.
+
+Started downstream first (queues, pipeline) and upstream last (receivers); ended the other way round, so that nothing is
+acknowledged that could not be sent on any more.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from spangrade import _guard
+from spangrade._log import log
+from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.sink import SpanSink
+from spangrade.errors import ConfigError
+from spangrade.model.policy import Placed
+from spangrade.scoring.clock import SystemClock
+from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns
+from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.pipeline import Pipeline, Settings
+from spangrade_agent.carriers import AgentCarriers
+from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
+from spangrade_agent.forward import ForwardQueue
+from spangrade_agent.health import Gauge, admin_app
+from spangrade_agent.http_server import HttpServer
+from spangrade_agent.page.app import page_app
+from spangrade_agent.page.settings import PageSettings
+from spangrade_agent.receivers.grpc import GrpcReceiver
+from spangrade_agent.receivers.http import otlp_app
+from spangrade_agent.relay import Relay
+from spangrade_agent.store import SampleStore
+from spangrade_agent.upstreams import make_upstream
+from spangrade_agent.wire import Upstream
+
+METRIC_HOLD_S: Final = 1.0
+JUDGE_HOLD_S: Final = 10.0
+DRAIN_S: Final = 20.0
+
+
+@dataclass
+class Addresses:
+    """Where a running agent listens; None: it does not."""
+
+    grpc: str | None = None
+    http: str | None = None
+    admin: str | None = None
+    page: str | None = None
+
+
+class Agent:
+    """One agent. `start` binds and serves, `stop` drains; neither blocks longer than it must.
+
+    Raises:
+        ConfigError: from the constructor and `start`: a setting, a metric or an address that cannot work.
+    """
+
+    def __init__(self, config: AgentConfig) -> None:
+        self.config = config
+        self.addresses = Addresses()
+        self._stopped = threading.Event()
+        self._receiving: list[Any] = []  # things with stop(grace_s)
+        self._showing: list[Any] = []
+        self._ready = False
+        redact = redact_by_patterns(config.redact)
+        self._policy = ContentPolicy(
+            redact, export_content=config.export_content, export_explanations=config.export_explanations
+        )
+        self.ledger = Ledger()
+        self.placed = self._evaluators()
+        clock = SystemClock()
+        self.store: SampleStore | None = None
+        if config.store is not False:
+            kept = config.store
+            self.store = SampleStore(kept.max_samples, kept.max_bytes, kept.max_age, kept.content, redact, clock)
+        self._upstream = self._make_upstream()
+        self.carriers = AgentCarriers(self._policy, tap=config.mode == "tap")
+        self._queues: list[ForwardQueue] = []
+        if self._upstream is not None:
+            traces = ForwardQueue(self._upstream, "traces", on_result=self.carriers.traces_sent)
+            logs = ForwardQueue(self._upstream, "logs", on_result=self.carriers.logs_sent)
+            self.carriers.connect(traces, logs)
+            self._queues = [traces, logs]
+        self.sink = SpanSink(self.ledger, self.carriers)
+        self.carriers.sink = self.sink
+        hold = JUDGE_HOLD_S if config.hold is None else config.hold
+        settings = Settings(metric_hold=min(METRIC_HOLD_S, hold), judge_hold=hold)
+        self.pipeline = Pipeline(
+            self.placed, self.sink, settings, clock, self.ledger, self._policy.redact, watcher=self.store
+        )
+        self.relay = Relay(self.pipeline, self.sink, self.carriers, self._upstream, config.mode)
+
+    def _evaluators(self) -> list[Placed]:
+        named = self.config.metrics or self.config.judges
+        metrics: Sequence[Any] = list(self.config.metrics) if named else list(DEFAULT_METRICS)
+        return placed_evaluators(metrics, list(self.config.judges))
+
+    def _make_upstream(self) -> Upstream | None:
+        found = self._destinations()
+        if len(found) > 1:
+            raise ConfigError(
+                f"destinations: {len(found)} are given; this release of the agent sends to one (put a Collector behind it "
+                "for several)"
+            )
+        if not found and self.config.mode == "tap":
+            raise ConfigError(
+                "mode: tap sends scores only, so it needs a destination (--forward URL, or destinations:)"
+            )
+        return make_upstream(found[0]) if found else None
+
+    # --- life ----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> Addresses:
+        """Listen. What was started before a listener fails is stopped again."""
+        try:
+            self._serve()
+        except BaseException:
+            self.stop(0.0)
+            raise
+        self._ready = True
+        log.info("the agent is ready", mode=self.config.mode, **vars(self.addresses))
+        return self.addresses
+
+    def _serve(self) -> None:
+        """Admin first, so that a start can be watched; the page after the receivers, whose addresses it shows. An
+        address of the file with port 0 gets its real one."""
+        config = self.config
+        if config.admin is not False:
+            app = admin_app(self.ledger, self._gauges(), self._is_ready)
+            self.addresses.admin = self._http(app, config.admin.listen, "admin")
+        if config.receivers.http is not None:
+            http = config.receivers.http
+            app = otlp_app(self.relay)
+            self.addresses.http = self._http(app, http.listen, "otlp-http", http.tls)
+        if config.receivers.grpc is not None:
+            grpc = config.receivers.grpc
+            receiver = GrpcReceiver(self.relay, grpc.listen, _files(grpc.tls))
+            port = receiver.start()
+            self._receiving.append(receiver)
+            self.addresses.grpc = f"{grpc.listen.rpartition(':')[0]}:{port}"
+        if config.page is not False:
+            page = PageSettings(
+                listen=config.page.listen,
+                token=config.page.token,
+                hosts=tuple(config.page.hosts),
+                mode=config.mode,
+                destinations=self._destinations(),
+                receivers=self._receivers(),
+                evaluators=tuple(placed.evaluator.info for placed in self.placed),
+            )
+            self.addresses.page = self._http(page_app(self.store, self.ledger, page), config.page.listen, "page")
+
+    def _destinations(self) -> tuple[str, ...]:
+        named = [entry.endpoint for entry in self.config.destinations]
+        return tuple([*named, self.config.endpoint] if self.config.endpoint else named)
+
+    def _http(self, app: Any, listen: str, name: str, tls: Tls | None = None) -> str:
+        server = HttpServer(app, listen, name, _files(tls))
+        port = server.start()
+        (self._receiving if name.startswith("otlp") else self._showing).append(server)
+        return f"{listen.rpartition(':')[0]}:{port}"
+
+    def _receivers(self) -> Mapping[str, str]:
+        found = {"grpc": self.addresses.grpc, "http": self.addresses.http}
+        return {name: address for name, address in found.items() if address is not None}
+
+    def stop(self, drain_s: float = DRAIN_S) -> bool:
+        """Stop receiving, score what is here within ``drain_s``, send everything on, end. True when nothing was left."""
+        if self._stopped.is_set():
+            return True
+        self._stopped.set()
+        self._ready = False
+        end = time.monotonic() + drain_s
+        for server in self._receiving:  # first of all: what they have taken is still scored
+            with _guard.guard("agent.stop"):
+                server.stop(min(5.0, drain_s))
+        done = self.pipeline.shutdown(max(0.0, (end - time.monotonic()) * 0.6))
+        self.sink.hold.release_all(close=True)
+        for queue in self._queues:
+            done = queue.close(max(0.1, end - time.monotonic())) and done
+        self.sink.close_accounts("not_exported")
+        for server in self._showing:
+            with _guard.guard("agent.stop"):
+                server.stop(1.0)
+        if self._upstream is not None:
+            self._upstream.close()
+        return done
+
+    # --- what the admin listener shows ---------------------------------------------------------------------------------
+
+    def _is_ready(self) -> bool | str:
+        if not self._ready:
+            return "starting or stopping"
+        if self.carriers.full():
+            return "the queue to the destination is full"
+        return True
+
+    def _gauges(self) -> Sequence[Gauge]:
+        counts, hold = self.relay.counts, self.sink.hold
+        table: Mapping[str, tuple[str, Literal["counter", "gauge"], Any]] = {
+            "spangrade_spans_received_total": ("Spans received", "counter", lambda: counts.received),
+            "spangrade_spans_passed_on_total": ("Spans sent on at once", "counter", lambda: counts.passed_on),
+            "spangrade_spans_held_total": ("Calls that waited for scores", "counter", lambda: counts.held),
+            "spangrade_spans_rejected_total": ("Spans that could not be read", "counter", lambda: counts.rejected),
+            "spangrade_spans_duplicate_total": ("Calls that came again", "counter", lambda: counts.duplicates),
+            "spangrade_hold_spans": ("Calls waiting now", "gauge", lambda: len(hold)),
+            "spangrade_hold_bytes": ("Content of calls waiting now", "gauge", lambda: hold.bytes),
+            "spangrade_hold_expired_total": (
+                "Calls that left before all their scores",
+                "counter",
+                lambda: hold.expired,
+            ),
+            "spangrade_hold_evicted_total": ("Calls that left at the hold's bound", "counter", lambda: hold.evicted),
+            "spangrade_internal_faults_total": ("Faults of Spangrade's own that were stopped", "counter", _guard.count),
+        }
+        return [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
+
+
+def _files(tls: Tls | None) -> tuple[str, str] | None:
+    return (tls.cert, tls.key) if tls is not None else None

@@ -1,0 +1,141 @@
+"""How scores leave the agent: on the held span, as OTLP log events, or as evaluation spans, by two bounded queues."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from spangrade import _guard
+from spangrade._log import once
+from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.hold import Held
+from spangrade.delivery.sink import REFUSED, NotForwarded, Pair, Settled, SpanSink
+from spangrade.model.outcome import ScoreRecord
+from spangrade_agent import codec
+from spangrade_agent.content import apply
+from spangrade_agent.forward import ForwardQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A span that waits, with what it came in: shells of its resource and scope, which leave with it."""
+
+    resource_spans: ResourceSpans
+    scope_spans: ScopeSpans
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Riding:
+    """Pairs on a span that is on its way: how it went is counted."""
+
+    pairs: Sequence[Pair]
+
+
+class AgentCarriers:
+    """Implements `Carriers`. Until `connect` there is no upstream: scores are delivered to the page only. ``tap``: the
+    span itself is somebody else's to send."""
+
+    def __init__(
+        self,
+        policy: ContentPolicy,
+        *,
+        tap: bool = False,
+        max_events: int = 128,
+    ) -> None:
+        self._policy = policy
+        self._traces: ForwardQueue | None = None
+        self._logs: ForwardQueue | None = None
+        self._logs_open = False
+        self._tap = tap
+        self._max_events = max_events
+        self.sink: SpanSink | None = None  # told how exports went; set by whoever wires the two
+
+    def connect(self, traces: ForwardQueue, logs: ForwardQueue) -> None:
+        """The queues to the upstream, whose `on_result` are `traces_sent` and `logs_sent`."""
+        self._traces, self._logs, self._logs_open = traces, logs, True
+
+    def full(self) -> bool:
+        """True when nothing more should be taken in."""
+        return self._traces is not None and self._traces.full()
+
+    def exports(self, held: Held) -> bool:  # noqa: ARG002 - the same for every span
+        """See `Carriers`."""
+        return not self._tap
+
+    def settles(self, held: Held) -> bool:  # noqa: ARG002
+        """See `Carriers`."""
+        return self._traces is not None
+
+    def carry(self, held: Held, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """See `Carriers`."""
+        origin = cast("Origin", held.span)
+        left: Sequence[Pair] = ()
+        try:
+            left = codec.add_scores(origin.span, pairs, tuple(held.taken), self._max_events)
+            apply(self._policy, origin.span)
+        except Exception as fault:  # noqa: BLE001 - a fault of ours must not cost the span
+            _guard.swallowed("carriers.add_scores", fault)
+        if self._traces is None:
+            return left
+        riding = _Riding([pair for pair in pairs if not any(pair is other for other in left)])
+        body = codec.wrap_span(origin.resource_spans, origin.scope_spans, origin.span)
+        # The span was acknowledged to its sender, so the queue takes it even at its bound; new requests are refused then.
+        if not self._traces.put(body, token=riding, force=True):
+            raise NotForwarded
+        return left
+
+    def log(self, held: Held, pair: Pair, settled: Settled | None) -> bool:
+        """See `Carriers`."""
+        if self._logs is None or not self._logs_open:
+            return False
+        resource = cast("Origin", held.span).resource_spans.resource
+        taken = [
+            self._logs.put(
+                codec.wrap_log(resource, self._log_record(record)), token=settled if record is pair[-1] else None
+            )
+            for record in pair
+        ]
+        return all(taken)
+
+    def _log_record(self, record: ScoreRecord) -> Any:
+        made = codec.log_record(record)
+        if not self._policy.changes_nothing:
+            carrier = Span(attributes=made.attributes)
+            apply(self._policy, carrier)
+            del made.attributes[:]
+            made.attributes.extend(carrier.attributes)
+            made.body.string_value = self._policy.text(made.body.string_value)
+        return made
+
+    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
+        """See `Carriers`."""
+        if self._traces is None:
+            return True  # there is no destination: the page has it
+        origin = cast("Origin", held.span)
+        span = codec.evaluation_span(record)
+        apply(self._policy, span)
+        scope = ScopeSpans(scope=codec.OUR_SCOPE)
+        return self._traces.put(codec.wrap_span(origin.resource_spans, scope, span), force=True)
+
+    # --- how it went -------------------------------------------------------------------------------------------------
+
+    def traces_sent(self, tokens: Sequence[Any], ok: bool, reason: str) -> None:
+        """The trace queue's `on_result`."""
+        for token in tokens:
+            if isinstance(token, _Riding) and self.sink is not None:
+                self.sink.exported(token.pairs, None if ok else reason)
+
+    def logs_sent(self, tokens: Sequence[Any], ok: bool, reason: str) -> None:
+        """The log queue's `on_result`; a destination that takes no logs is left alone from then on."""
+        if not ok and reason == "unimplemented" and self._logs_open:
+            self._logs_open = False
+            once(
+                "agent:logs", "the destination takes no OTLP logs; late scores leave as evaluation spans", level="info"
+            )
+        failure = None if ok else (REFUSED if reason == "unimplemented" else reason)
+        for token in tokens:
+            if callable(token):
+                with _guard.guard("carriers.settled"):
+                    token(failure)

@@ -1,0 +1,135 @@
+"""The agent's side of the configuration file: what `spangrade.config` accepts and leaves to the agent, checked."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from spangrade.config import FileConfig, Strict, load
+from spangrade.errors import ConfigError
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZES: Final = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_LISTEN: Final = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[^:\s]+):(?P<port>\d{1,5})$")
+
+
+def duration(value: Any) -> Any:
+    """``24h``, ``30m``, ``5s``, ``1d`` or a number of seconds → seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd])\s*", value) if isinstance(value, str) else None
+    return float(found.group(1)) * _UNITS[found.group(2)] if found else value
+
+
+def size(value: Any) -> Any:
+    """``64MiB``, ``2GB`` or a number of bytes → bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+    if found is None or found.group(2).upper() not in _SIZES:
+        return value
+    return int(float(found.group(1)) * _SIZES[found.group(2).upper()])
+
+
+def check_listen(value: str) -> str:
+    """``host:port``.
+
+    Raises:
+        ValueError: it is not; the message says what would be right.
+    """
+    found = _LISTEN.match(value)
+    if found is None or int(found.group("port")) > 65_535:
+        raise ValueError(f"{value!r} is not host:port, such as 127.0.0.1:4317")
+    return value
+
+
+Listen = Annotated[str, BeforeValidator(lambda v: check_listen(v) if isinstance(v, str) else v)]
+Seconds = Annotated[float, BeforeValidator(duration), Field(gt=0)]
+Bytes = Annotated[int, BeforeValidator(size), Field(gt=0)]
+
+
+class Tls(Strict):
+    """Paths of a PEM certificate and its key."""
+
+    cert: str
+    key: str
+
+
+class Receiver(Strict):
+    """One OTLP listener."""
+
+    listen: Listen
+    tls: Tls | None = None
+
+
+class Receivers(Strict):
+    """The OTLP listeners; one that is not named does not listen."""
+
+    grpc: Receiver | None = None
+    http: Receiver | None = None
+
+
+class Admin(Strict):
+    """Health, readiness, own instruments; no content."""
+
+    listen: Listen = "127.0.0.1:8888"
+
+
+class Page(Strict):
+    """Recent samples, with content; a token is needed when it is not on the loopback."""
+
+    listen: Listen = "127.0.0.1:8080"
+    token: str | None = None
+    hosts: list[str] = Field(default_factory=list)
+
+
+class Store(Strict):
+    """The recent samples behind the page. ``content``: redacted (by ``redact``, where given), keep, or none."""
+
+    max_samples: int = Field(default=10_000, gt=0)
+    max_bytes: Bytes = 64 * 2**20
+    max_age: Seconds = 86_400.0
+    content: Literal["redacted", "keep", "none"] = "redacted"
+
+
+class AgentConfig(FileConfig):
+    """The file as the agent reads it. ``admin``, ``page`` and ``store`` are switched off by ``false``."""
+
+    mode: Literal["relay", "tap"] = "relay"
+    receivers: Receivers = Receivers(grpc=Receiver(listen="127.0.0.1:4317"), http=Receiver(listen="127.0.0.1:4318"))
+    admin: Admin | Literal[False] = Admin()
+    page: Page | Literal[False] = Page()
+    store: Store | Literal[False] = Store()
+
+    @field_validator("spool", "judge_endpoints")
+    @classmethod
+    def _not_yet(cls, value: Any) -> Any:
+        if value is not None:
+            raise ValueError("this release of the agent has no such thing; leave the key out")
+        return value
+
+
+DEFAULT_METRICS: Final = ("overlap", "json_valid", "length_words", "no_refusal")
+
+
+def read(path: str | os.PathLike[str] | None) -> AgentConfig:
+    """The checked file, or the defaults without one.
+
+    Raises:
+        ConfigError: the file cannot be read or holds something wrong; the message names the key, the value, and what would
+            be right.
+    """
+    return load(path, AgentConfig) if path is not None else AgentConfig()
+
+
+def import_paths(config_path: str | os.PathLike[str] | None) -> Callable[[], None]:
+    """Make metrics beside the configuration file importable; returns what undoes it."""
+    import sys
+
+    folder = str(Path(config_path).resolve().parent) if config_path is not None else str(Path.cwd())
+    if folder in sys.path:
+        return lambda: None
+    sys.path.insert(0, folder)
+    return lambda: sys.path.remove(folder) if folder in sys.path else None
+
+
+__all__ = ["AgentConfig", "ConfigError", "import_paths", "read"]

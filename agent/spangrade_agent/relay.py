@@ -1,0 +1,199 @@
+"""OTLP requests in, spans on: calls wait for their scores, everything else goes on at once.
+
+The sender is told the truth: what goes on at once is sent upstream before the request is acknowledged, and the
+upstream's answer is the sender's. Calls are taken over only after that; from then on they are the agent's to deliver.
+A request that a sender repeats, since the acknowledgement was lost, does not score or send a call again; its other spans
+are sent again (the agent remembers calls only).
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from spangrade import _guard
+from spangrade.delivery.hold import Held
+from spangrade.delivery.sink import SpanSink
+from spangrade.model.span import SpanData
+from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import ROOT_KINDS
+from spangrade.scoring.pipeline import Pipeline
+from spangrade.scoring.seam import Offer
+from spangrade_agent import codec
+from spangrade_agent.carriers import AgentCarriers, Origin
+from spangrade_agent.wire import Answer, Encoding, Kind, Signal, Upstream
+
+Mode = Literal["relay", "tap"]
+MAX_SEEN: Final = 65_536
+FULL_RETRY_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What came in and what became of it. Read by the admin listener; a lost increment would be a small lie, so the
+    relay's lock is held where they change."""
+
+    received: int = 0
+    passed_on: int = 0
+    held: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+
+
+@dataclass(slots=True)
+class _Plan:
+    """One request, sorted: offers for the pipeline, spans to hold, and whether anything was taken out of it."""
+
+    offers: list[Offer]
+    holds: list[Held]
+    changed: bool = False
+    duplicates: int = 0
+
+
+class Relay:
+    """Implements `Ingest`. ``upstream`` None: nothing is sent on (scores are on the page only)."""
+
+    def __init__(
+        self, pipeline: Pipeline, sink: SpanSink, carriers: AgentCarriers, upstream: Upstream | None, mode: Mode
+    ) -> None:
+        self._pipeline = pipeline
+        self._sink = sink
+        self._carriers = carriers
+        self._upstream = upstream
+        self._mode = mode
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[tuple[bytes, bytes], None] = OrderedDict()
+        self.counts = Counts()
+
+    def ingest(self, signal: Signal, body: bytes, encoding: Encoding) -> Answer:
+        """Take one request; see `Ingest`."""
+        try:
+            if signal == "traces":
+                return self._traces(body, encoding)
+            rejected, message = 0, ""
+            if encoding == "json":
+                body, rejected, message = codec.decode_other_counted(signal, body, encoding)
+        except codec.BadRequest as fault:
+            return Answer(Kind.BAD, str(fault))
+        answer = self._send(signal, body)
+        if answer.kind is Kind.OK and (rejected or message):
+            return Answer(Kind.OK, message or answer.message, rejected + answer.rejected)
+        return answer
+
+    def _send(self, signal: Signal, body: bytes) -> Answer:
+        # A tap is given a copy: the original goes its own way, so nothing of it is sent on.
+        if self._upstream is None or self._mode == "tap" or not body:
+            return Answer()
+        return self._upstream.send(signal, body)
+
+    def _traces(self, body: bytes, encoding: Encoding) -> Answer:
+        if self._carriers.full():
+            return Answer(Kind.RETRY, "the agent's queue is full", retry_after_s=FULL_RETRY_S)
+        request, rejected, message = codec.decode_traces(body, encoding)
+        total = sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)
+        plan = self._plan(request)
+        untouched = encoding == "protobuf" and not plan.changed and not rejected and not message
+        answer = self._send("traces", body if untouched else _serialized(request))
+        if answer.kind is not Kind.OK:
+            self._forget(plan.holds)
+            return answer
+        for held in plan.holds:
+            if not held.gone:
+                self._sink.hold.put(held)
+        for offer in plan.offers:
+            self._offer(offer)
+        with self._lock:
+            self.counts.received += total + rejected
+            self.counts.held += len(plan.holds)
+            self.counts.duplicates += plan.duplicates
+            self.counts.passed_on += total - len(plan.holds) - plan.duplicates
+            self.counts.rejected += rejected
+        return Answer(Kind.OK, message or answer.message, rejected + answer.rejected)
+
+    def _offer(self, offer: Offer) -> None:
+        taken = False
+        with _guard.guard("relay.offer"):
+            taken = self._pipeline.offer(offer)
+        if not taken and offer.ticket is not None:
+            self._sink.settle(offer.ticket)
+
+    # --- sorting ---------------------------------------------------------------------------------------------------------
+
+    def _plan(self, request: ExportTraceServiceRequest) -> _Plan:
+        plan = _Plan([], [])
+        now = self._pipeline.clock.monotonic()
+        for resource_spans in request.resource_spans:
+            resource = codec.attributes_of_kvs(resource_spans.resource.attributes)
+            shell: ResourceSpans | None = None  # what a span that waits takes along; made when one does
+            for scope_spans in resource_spans.scope_spans:
+                scope_shell: ScopeSpans | None = None
+                for at in range(len(scope_spans.spans) - 1, -1, -1):  # backwards: spans are taken out on the way
+                    span = scope_spans.spans[at]
+                    data = codec.span_data(span, resource, scope_spans.scope)
+                    if not self._waits(data):
+                        plan.offers.append(Offer(data, None, None, now))
+                        continue
+                    if self._seen_before(span):
+                        plan.duplicates += 1
+                    else:
+                        if shell is None:
+                            shell = ResourceSpans(
+                                resource=resource_spans.resource, schema_url=resource_spans.schema_url
+                            )
+                        if scope_shell is None:
+                            scope_shell = ScopeSpans(scope=scope_spans.scope, schema_url=scope_spans.schema_url)
+                        held = self._held(Origin(shell, scope_shell, _copied(span)), now)
+                        plan.holds.append(held)
+                        plan.offers.append(Offer(data, held, None, now))
+                    del scope_spans.spans[at]
+                    plan.changed = True
+        plan.offers.reverse()
+        return plan
+
+    def _waits(self, data: SpanData) -> bool:
+        kind = quick_kind(data.attributes)
+        if kind is None or kind == "evaluator":
+            return False
+        targets = self._pipeline.targets
+        return kind in targets or (kind in ROOT_KINDS and "root" in targets)
+
+    def _held(self, origin: Origin, now: float) -> Held:
+        deadline = now + self._pipeline.settings.judge_hold
+        return Held(origin, None, origin.span.ByteSize() + 512, deadline, gone=self._mode == "tap")
+
+    def _seen_before(self, span: Span) -> bool:
+        key = (span.trace_id, span.span_id)
+        with self._lock:
+            if key in self._seen:
+                return True
+            self._seen[key] = None
+            if len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
+            return False
+
+    def _forget(self, holds: list[Held]) -> None:
+        """The request was refused: when it comes again, its calls are new."""
+        with self._lock:
+            for held in holds:
+                self._seen.pop((held.span.span.trace_id, held.span.span.span_id), None)
+
+
+def _copied(span: Span) -> Span:
+    copy = Span()
+    copy.CopyFrom(span)
+    return copy
+
+
+def _serialized(request: ExportTraceServiceRequest) -> bytes:
+    """The request without envelopes that hold no span; empty when none is left."""
+    for resource_spans in request.resource_spans:
+        for at in range(len(resource_spans.scope_spans) - 1, -1, -1):
+            if not resource_spans.scope_spans[at].spans:
+                del resource_spans.scope_spans[at]
+    for at in range(len(request.resource_spans) - 1, -1, -1):
+        if not request.resource_spans[at].scope_spans:
+            del request.resource_spans[at]
+    return request.SerializeToString()
