@@ -6,7 +6,7 @@ acknowledged that could not be sent on any more.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -23,7 +23,7 @@ from spangrade.scoring.pipeline import Pipeline, Settings
 from spangrade_agent.carriers import AgentCarriers
 from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
 from spangrade_agent.forward import ForwardQueue
-from spangrade_agent.health import Gauge, admin_app
+from spangrade_agent.health import Gauge, Labels, admin_app
 from spangrade_agent.http_server import HttpServer
 from spangrade_agent.page.app import page_app
 from spangrade_agent.page.settings import PageSettings
@@ -62,6 +62,7 @@ class Agent:
         self._stopped = threading.Event()
         self._receiving: list[Any] = []  # things with stop(grace_s)
         self._showing: list[Any] = []
+        self._closing: list[Callable[[], None]] = []
         self._ready = False
         redact = redact_by_patterns(config.redact)
         self._policy = ContentPolicy(
@@ -131,8 +132,9 @@ class Agent:
             self.addresses.admin = self._http(app, config.admin.listen, "admin")
         if config.receivers.http is not None:
             http = config.receivers.http
-            app = otlp_app(self.relay)
-            self.addresses.http = self._http(app, http.listen, "otlp-http", http.tls)
+            otlp = otlp_app(self.relay)
+            self._closing.append(otlp.close)
+            self.addresses.http = self._http(otlp, http.listen, "otlp-http", http.tls)
         if config.receivers.grpc is not None:
             grpc = config.receivers.grpc
             receiver = GrpcReceiver(self.relay, grpc.listen, _files(grpc.tls))
@@ -175,6 +177,9 @@ class Agent:
         for server in self._receiving:  # first of all: what they have taken is still scored
             with _guard.guard("agent.stop"):
                 server.stop(min(5.0, drain_s))
+        for close in self._closing:
+            with _guard.guard("agent.close"):
+                close()
         done = self.pipeline.shutdown(max(0.0, (end - time.monotonic()) * 0.6))
         self.sink.hold.release_all(close=True)
         for queue in self._queues:
@@ -214,7 +219,29 @@ class Agent:
             "spangrade_hold_evicted_total": ("Calls that left at the hold's bound", "counter", lambda: hold.evicted),
             "spangrade_internal_faults_total": ("Faults of Spangrade's own that were stopped", "counter", _guard.count),
         }
-        return [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
+        rows = [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
+        return [*rows, *self._queue_gauges()]
+
+    def _queue_gauges(self) -> Sequence[Gauge]:
+        """The queues to the destination, by signal: ``queued = pending + sent + rejected + dropped``."""
+        queues = dict(zip(("traces", "logs"), self._queues, strict=False))
+
+        def each(read: Callable[[ForwardQueue], float]) -> Callable[[], Mapping[Labels, float]]:
+            return lambda: {(("signal", name),): read(queue) for name, queue in queues.items()}
+
+        def dropped() -> Mapping[Labels, float]:
+            return {
+                (("signal", name), ("reason", reason)): count
+                for name, queue in queues.items()
+                for reason, count in queue.counts().dropped.items()
+            }
+
+        return [
+            Gauge("spangrade_queue_bytes", "Bytes on their way", "gauge", each(lambda q: q.pending_bytes)),
+            Gauge("spangrade_queue_items_total", "Items put", "counter", each(lambda q: q.counts().queued)),
+            Gauge("spangrade_queue_sent_total", "Items that arrived", "counter", each(lambda q: q.counts().sent)),
+            Gauge("spangrade_queue_dropped_total", "Items given up", "counter", dropped),
+        ]
 
 
 def _files(tls: Tls | None) -> tuple[str, str] | None:
