@@ -188,6 +188,8 @@ class Agent:
         for server in self._showing:
             with _guard.guard("agent.stop"):
                 server.stop(1.0)
+        if self.store is not None:
+            self.store.close(1.0)
         if self._upstream is not None:
             self._upstream.close()
         return done
@@ -217,10 +219,23 @@ class Agent:
                 lambda: hold.expired,
             ),
             "spangrade_hold_evicted_total": ("Calls that left at the hold's bound", "counter", lambda: hold.evicted),
-            "spangrade_internal_faults_total": ("Faults of Spangrade's own that were stopped", "counter", _guard.count),
         }
         rows = [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
-        return [*rows, *self._queue_gauges()]
+        return [*rows, *self._queue_gauges(), *self._store_gauges()]
+
+    def _store_gauges(self) -> Sequence[Gauge]:
+        store = self.store
+        if store is None:
+            return []
+
+        def left() -> Mapping[Labels, float]:
+            return {(("reason", reason),): count for reason, count in store.stats().left.items()}
+
+        return [
+            Gauge("spangrade_store_samples", "Samples kept for the page", "gauge", lambda: store.stats().samples),
+            Gauge("spangrade_store_bytes", "Memory of the samples kept", "gauge", lambda: store.stats().bytes),
+            Gauge("spangrade_store_left_total", "Samples let go, by reason", "counter", left),
+        ]
 
     def _queue_gauges(self) -> Sequence[Gauge]:
         """The queues to the destination, by signal: ``queued = pending + sent + rejected + dropped``."""

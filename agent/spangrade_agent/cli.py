@@ -113,6 +113,7 @@ def _run(config: AgentConfig) -> int:
     for what, where in lines:
         if where:
             print(f"{what:10} {where}", flush=True)
-    while not stopping.wait(3600):
-        pass
+    while not stopping.wait(60):
+        if agent.store is not None:
+            agent.store.expire()  # without traffic nobody else lets go of what is too old
     return 0 if agent.stop() else 1

@@ -108,7 +108,8 @@ class AgentConfig(FileConfig):
         return value
 
 
-DEFAULT_METRICS: Final = ("overlap", "json_valid", "length_words", "no_refusal")
+#: Without a file: the built-ins that need no model, but for json_valid, which fails every answer that is plain text.
+DEFAULT_METRICS: Final = ("overlap", "length_words", "no_refusal")
 
 
 def read(path: str | os.PathLike[str] | None) -> AgentConfig:

@@ -333,6 +333,17 @@ def test_old_samples_are_neither_shown_nor_held() -> None:
     assert store.stats() == replace(store.stats(), samples=0, bytes=0, left={"age": 2})
 
 
+def test_a_sample_that_was_sent_twice_grows_no_younger() -> None:
+    clock = Clock()
+    store = SampleStore(max_age_s=60, clock=clock)
+    begin(store, 1)
+    begin(store, 2)
+    clock.now += 50
+    begin(store, 1)
+    clock.now += 10
+    assert store.recent() == []
+
+
 def test_a_result_for_a_sample_that_has_left_brings_nothing_back() -> None:
     store = SampleStore(max_samples=1)
     gone = begin(store, 1)
@@ -466,6 +477,9 @@ def test_what_waits_is_bounded_and_what_is_refused_is_counted() -> None:
     assert stats.samples + stats.left["busy"] == 31
     assert 14 <= stats.left["busy"] <= 16
     assert store.get(sample_id(given_up)) is None
+    begin(store, 99, Sample("x" * 10_000_000, "a"))
+    begin(store, 100, Sample("x" * 10_000_000, "a"))  # the room is free again
+    assert ids(store.recent(2)) == [100, 99]
 
 
 def test_after_the_end_nothing_is_taken_and_everything_can_be_read() -> None:

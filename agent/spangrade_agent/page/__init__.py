@@ -11,6 +11,8 @@
 | `api` | the JSON |
 | `asgi` | requests and answers; the admin listener uses it too |
 | `records`, `texts` | what is kept of a sample |
+| `intake` | the store's own thread |
+| `welcome`, `words` | the page before the first call; numbers, times and long texts in words |
 
-Nothing is imported here: the store, which the page reads, uses `records` and `texts`.
+Nothing is imported here: the store, which the page reads, uses `records`, `texts` and `intake`.
 """

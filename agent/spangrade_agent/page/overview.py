@@ -64,6 +64,7 @@ class Kept:
     content: str | None
     samples: int = 0
     bytes: int = 0
+    refused: int = 0
 
 
 def overview(
@@ -95,7 +96,8 @@ def _kept(kept: Kept) -> str:
         return "no samples (store: off)"
     how = {"redacted": "text redacted", "keep": "text as it came", "none": "without text"}[kept.content]
     held = f"{counted(kept.samples, 'sample')}, {size(kept.bytes)}" if kept.samples else "no sample yet"
-    return f"{held}, {how}"
+    refused = f"; {kept.refused:,} more came too fast to be redacted and kept" if kept.refused else ""
+    return f"{held}, {how}{refused}"
 
 
 def _heading(title: str, note: Child) -> Html:

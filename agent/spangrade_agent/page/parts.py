@@ -115,7 +115,9 @@ def _documents(sample: StoredSample, *, whole: bool) -> Html:
     items = element("ol", [element("li", _document(d, whole=whole)) for d in documents], class_="docs")
     missing = sample.documents_given - len(documents)
     rest = element("p", f"and {counted(missing, 'more document')}, not kept", class_="none") if missing > 0 else None
-    glance = element("div", (documents[0].content or "")[:140], " …", class_="text glance", dir="auto")
+    first = documents[0].content or ""
+    more = " …" if len(first) > 140 or len(documents) > 1 else None
+    glance = element("div", first[:140], more, class_="text glance", dir="auto")
     how_many = element("span", counted(sample.documents_given, "document"), class_="more")
     folded = element("details", element("summary", glance, how_many), items, rest, open=whole)
     return element("div", element("h4", "Documents"), element("div", folded, class_="box"), class_="field")

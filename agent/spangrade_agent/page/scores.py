@@ -48,7 +48,8 @@ def _quietly(result: StoredResult) -> str:
     said = f"{result.name} {_WORDS[result.outcome][1].removeprefix('… ')}"
     if result.outcome == Outcome.SKIPPED and result.reason not in ("", "none"):
         return f"{said}, {result.reason}"
-    return said if result.outcome == PENDING else f"{said}, {share(result.probability)}"
+    always = result.probability is None or result.probability >= 1
+    return said if always else f"{said}, {share(result.probability)}"
 
 
 def _one(result: StoredResult, *, whole: bool) -> Html:
