@@ -147,7 +147,7 @@ class Relay:
                             scope_shell = ScopeSpans(scope=scope_spans.scope, schema_url=scope_spans.schema_url)
                         held = self._held(Origin(shell, scope_shell, _copied(span)), now)
                         plan.holds.append(held)
-                        plan.offers.append(Offer(data, held, None, now))
+                        plan.offers.append(Offer(data, held, None, now, size=held.bytes))
                     del scope_spans.spans[at]
                     plan.changed = True
         plan.offers.reverse()

@@ -5,6 +5,7 @@ host's), so the processors are given here and the result goes to ``logging`` as 
 """
 
 import logging
+import os
 import threading
 from typing import Any
 
@@ -39,6 +40,16 @@ def once(key: str, event: str, *, level: str = "warning", **fields: Any) -> None
             return
         _said.add(key)
     getattr(log, level)(event, **fields)
+
+
+def _after_fork() -> None:
+    # The thread that held the lock does not exist in the child.
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def forget_said() -> None:

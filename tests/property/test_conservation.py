@@ -40,6 +40,7 @@ RETURNS = st.sampled_from(
         {"a": 1, "b": None},
         object(),
         ZeroDivisionError(),
+        SystemExit(1),
     ]
 )
 
@@ -65,13 +66,16 @@ class FakeSpan:
     attributes: ClassVar[dict[str, Any]] = {}
 
 
-def evaluator(index: int, result: Any) -> Placed:
+def evaluator(index: int, result: Any, *, on_loop: bool = False) -> Placed:
     def fn(sample: Sample) -> Any:
         if isinstance(result, BaseException):
             raise result
         return result
 
-    return Placed(LocalMetric(fn, name=f"m{index}"))
+    async def later(sample: Sample) -> Any:
+        return fn(sample)
+
+    return Placed(LocalMetric(later if on_loop else fn, name=f"m{index}"))
 
 
 def span(n: int, kind: str) -> SpanData:
@@ -84,13 +88,15 @@ def span(n: int, kind: str) -> SpanData:
     judged=st.sampled_from([None, '{"reasoning": "r", "verdict": "pass"}', "rubbish"]),
     kinds=st.lists(st.sampled_from(["CHAIN", "LLM", "RETRIEVER", "TOOL", "EVALUATOR"]), max_size=30),
     max_steps=st.sampled_from([3, 1000]),
+    max_bytes=st.sampled_from([12_000, 64 * 2**20]),
+    on_loop=st.booleans(),
     drain=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
-    results: list[Any], judged: str | None, kinds: list[str], max_steps: int, drain: bool
+    results: list[Any], judged: str | None, kinds: list[str], max_steps: int, max_bytes: int, on_loop: bool, drain: bool
 ) -> None:
-    placed = [evaluator(i, result) for i, result in enumerate(results)]
+    placed = [evaluator(i, result, on_loop=on_loop) for i, result in enumerate(results)]
     if judged is not None:
         judge = LlmJudge(name="j", criteria="c", scale="binary", model="m").with_client(ScriptedJudgeClient(judged))
         placed.append(live(judge, rate=0.5))
@@ -98,7 +104,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
     sink = SpanSink(ledger, OtelCarriers(ContentPolicy()))
     left: list[Any] = []
     sink.hold._release = left.append  # the copy itself is another test's business
-    pipeline = Pipeline(placed, sink, Settings(max_steps=max_steps), ledger=ledger)
+    pipeline = Pipeline(placed, sink, Settings(max_steps=max_steps, max_bytes=max_bytes), ledger=ledger)
     tickets = []
     for n, kind in enumerate(kinds, 1):
         held = Held(FakeSpan(), NowhereRoute(), 10, 1e12)
@@ -109,6 +115,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
     if drain:
         assert pipeline.drain(8, judges=True)
     pipeline.shutdown(5)
+    assert pipeline._jobs.room.used == 0
     assert sorted(map(id, left)) == sorted(map(id, tickets))
     offered = sum(kind in ("CHAIN", "LLM") for kind in kinds)
     for counts in ledger.snapshot().values():

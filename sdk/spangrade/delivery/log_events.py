@@ -141,6 +141,11 @@ class LogEvents:
                 with _guard.guard("logs.settled"):
                     settled(failure)
 
+    def after_fork(self) -> None:
+        """In a forked child: who waits is the parent's."""
+        self._lock = threading.Lock()
+        self._waiting = {}
+
     def force_flush(self, timeout_millis: int) -> bool:
         """Export what is queued."""
         return self._provider.force_flush(timeout_millis)

@@ -9,6 +9,7 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.seam import Ticket
+from spangrade.scoring.shield import shield
 
 Pair = tuple[ScoreRecord, ...]
 REFUSED = "refused"  # the destination takes no logs at all
@@ -92,6 +93,10 @@ class SpanSink:
 
     def _release(self, held: Held) -> None:
         """One span leaves with what it has."""
+        with shield("sink.release"):  # one span's fault must not cost the others that leave with it
+            self._leave(held)
+
+    def _leave(self, held: Held) -> None:
         pairs = list(held.pairs)
         try:
             left = self._carriers.carry(held, pairs)

@@ -17,6 +17,7 @@ from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.delivery.log_events import LogEvents
 from spangrade.delivery.sink import SpanSink
 from spangrade.model.policy import Placed
+from spangrade.otel.lineage import forget_open_spans
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 
@@ -40,7 +41,9 @@ class Engine:
         known = ledger is not None
         self.ledger = ledger or Ledger()
         self.sink = SpanSink(self.ledger, OtelCarriers(policy, log_events, SpanLimits().max_events or 128), max_held)
-        self.pipeline = Pipeline(placed, self.sink, settings, ledger=self.ledger, redact=policy.redact)
+        self.pipeline = Pipeline(
+            placed, self.sink, settings, ledger=self.ledger, redact=policy.redact, on_fork=self._forked
+        )
         self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
         self._finished = False
         self._done = threading.Event()
@@ -92,9 +95,14 @@ class Engine:
 
     def after_fork(self) -> None:
         """In a forked child: nothing of the parent's is ours."""
+        self.pipeline.after_fork()  # which calls `_forked`; a fork that no hook is told of is found by its pid
+
+    def _forked(self) -> None:
         self._lock = threading.Lock()
-        self.pipeline.after_fork()
         self.sink.hold.after_fork()
+        if self.log_events is not None:
+            self.log_events.after_fork()
+        forget_open_spans()
 
 
 def bounded(work: Callable[[], object], timeout: float) -> bool:

@@ -103,9 +103,11 @@ class ScoringExporter(SpanExporter):
                 Offer(span_data(span, attributes), None, None, now)
             )  # for its place in the trace, or its documents
             return False
+        pipeline.check_fork()
         data = span_data(span, attributes)
-        held = Held(span, self, content_size(attributes, data.events), now + pipeline.settings.judge_hold)
-        offer = Offer(data, held, None, now)
+        size = content_size(attributes, data.events)
+        held = Held(span, self, size, now + pipeline.settings.judge_hold)
+        offer = Offer(data, held, None, now, size=size)
         engine.sink.hold.put(held)
         taken = False
         with _guard.guard("scoring_exporter.offer"):

@@ -109,10 +109,11 @@ class OpenSpans:
 _all: weakref.WeakSet[OpenSpans] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
+def forget_open_spans() -> None:
+    """In a forked child, for all processors."""
     for one in list(_all):
         one.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=forget_open_spans)

@@ -112,11 +112,12 @@ class SpangradeProcessor(SpanProcessor):
             if "root" in pipeline.targets:  # its documents, tool results or usage may belong to the root sample
                 pipeline.offer(Offer(span_data(span, attributes), None, lineage, pipeline.clock.monotonic()))
             return False
+        pipeline.check_fork()
         now = pipeline.clock.monotonic()
         data = span_data(span, attributes)
         size = content_size(attributes, data.events)
         held = Held(span, self, size, now + pipeline.settings.judge_hold, gone=not self.exports)
-        offer = Offer(data, held, lineage, now)
+        offer = Offer(data, held, lineage, now, size=size)
         if self.next is None:
             pipeline.offer(offer)
             return False

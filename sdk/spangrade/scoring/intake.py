@@ -12,6 +12,7 @@ from spangrade.samples.window import GRACE_S, Decided, Lineage, TraceWindow
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.seam import Offer, Sink, Ticket
 from spangrade.scoring.settings import Settings
+from spangrade.scoring.shield import shield
 
 #: Of the hold: how long a call may wait for its local root, so that its evaluators still have the rest.
 METRICS_SHARE: Final = 0.8
@@ -60,7 +61,7 @@ class Intake:
                 self._start(call, sample_of(call, before), offer.ticket, call.kind, False)
         finally:
             if offer.ticket is not None:
-                self._sink.settle(offer.ticket)  # the host counts one for the reading itself
+                self._settle(offer.ticket)  # the host counts one for the reading itself
 
     def root_ended(self, trace_id: int, span_id: int) -> None:
         """A local root that is no call has ended."""
@@ -126,12 +127,17 @@ class Intake:
         if decided is None:
             return
         for handle in decided.rest:
-            self._sink.settle(handle)
+            self._settle(handle)
         if decided.carrier is None:
             return
         try:
-            found = root_sample(decided.tops, decided.parts, partial=decided.partial)
-            if found is not None:
-                self._start(found[0], found[1], decided.carrier, "root", decided.partial)
+            with shield("intake.decided"):  # what goes wrong with one decision costs no other one
+                found = root_sample(decided.tops, decided.parts, partial=decided.partial)
+                if found is not None:
+                    self._start(found[0], found[1], decided.carrier, "root", decided.partial)
         finally:
-            self._sink.settle(decided.carrier)
+            self._settle(decided.carrier)
+
+    def _settle(self, ticket: Ticket) -> None:
+        with shield("intake.settle"):  # a span that leaves runs whatever comes behind us
+            self._sink.settle(ticket)

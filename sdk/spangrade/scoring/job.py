@@ -1,6 +1,5 @@
 """One sample's way through both lanes: its metrics, then the judges chosen for it."""
 
-import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,30 +8,14 @@ from typing import Any, Protocol
 from spangrade.errors import JudgeError
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.outcome import Outcome
-from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Skip
 from spangrade.samples.reading import Call
 from spangrade.scoring.redaction import Redact, redacted
 from spangrade.scoring.seam import Ticket
-from spangrade.scoring.selection import Budget, Selection, Selector
-from spangrade.scoring.worker import Turn
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """An evaluator in the pipeline: its policy's state, and its place in a lane."""
-
-    placed: Placed
-    selector: Selector
-    budget: Budget
-    turn: Turn
-
-    @property
-    def info(self) -> EvaluatorInfo:
-        """The evaluator's identity."""
-        info: EvaluatorInfo = self.placed.evaluator.info
-        return info
+from spangrade.scoring.seats import Seat
+from spangrade.scoring.selection import Selection
+from spangrade.scoring.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +40,6 @@ class Owner(Protocol):
 
     def metrics_ended(self, job: "Job") -> None: ...
 
-    def on_loop(self, step: "PairStep", awaitable: Any) -> None: ...
-
 
 @dataclass(eq=False)
 class Job:
@@ -73,6 +54,9 @@ class Job:
     target: str
     metrics: Sequence[tuple[Seat, Selection]]
     judges: Sequence[tuple[Seat, Selection]]
+    pairs: int  # that have not ended, those of judges that were not chosen included
+    epoch: int
+    size: int
     results: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _left: int = 0
@@ -84,6 +68,12 @@ class Job:
     def key(self) -> tuple[int, int, str]:
         """Trace id, span id, target: what tells this sample from all others."""
         return self.call.span.trace_id, self.call.span.span_id, self.target
+
+    def is_last(self) -> bool:
+        """Count one of the pairs as ended; True for the last."""
+        with self._lock:
+            self.pairs -= 1
+            return self.pairs == 0
 
     def metric_ended(self, name: str, ended: Ended) -> None:
         """Note a metric's result; after the last one the judges' turn comes."""
@@ -122,18 +112,20 @@ class PairStep:
         policy, sample = self.seat.placed.policy, self.job.sample
         if policy.when is not None and not policy.matches(sample, self.job.results):
             return Ended(Outcome.NOT_SAMPLED, "when")
-        if not self.seat.budget.take():
+        info = self.seat.info
+        _check_required(info, sample)
+        if self.seat.budget.full():
             return Ended(Outcome.OVER_BUDGET, "calls")
         redact = self.job.owner.redact
-        if redact is not None and self.seat.info.kind == "llm":
+        if redact is not None and info.kind == "llm":
             sample = redacted(sample, redact)
+            _check_required(info, sample)
+        if not self.seat.budget.take():  # last of all: what is skipped costs nothing
+            return Ended(Outcome.OVER_BUDGET, "calls")
         return self.seat.placed.evaluator.evaluate(sample)
 
     def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
         """The evaluator came back."""
-        if fault is None and asyncio.iscoroutine(result):
-            self.job.owner.on_loop(self, result)
-            return
         self._end(_ended(result, fault, duration_s))
 
     def gave_up(self, why: str, duration_s: float) -> None:
@@ -145,9 +137,17 @@ class PairStep:
             self._end(Ended(Outcome.DROPPED, why))
 
     def _end(self, ended: Ended) -> None:
-        self.job.owner.pair_ended(self.job, self.seat, self.selection, ended)
-        if self.seat.info.kind == "code":
-            self.job.metric_ended(self.seat.info.name, ended)
+        try:
+            self.job.owner.pair_ended(self.job, self.seat, self.selection, ended)
+        finally:
+            if not self.seat.is_judge:
+                self.job.metric_ended(self.seat.info.name, ended)
+
+
+def _check_required(info: EvaluatorInfo, sample: Sample) -> None:
+    missing = sample.missing(info.requires)
+    if missing:
+        raise Skip(f"{', '.join(missing)} missing")
 
 
 def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended:

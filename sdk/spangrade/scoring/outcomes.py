@@ -15,6 +15,7 @@ from typing import Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
+from spangrade.scoring.shield import shield
 
 
 @dataclass
@@ -77,7 +78,8 @@ class Ledger:
         with self._lock:
             self._of(evaluator).outcomes[outcome, reason] += 1
         for reporter in self._reporters:
-            reporter.outcome(evaluator, outcome, reason)
+            with shield("ledger.report"):
+                reporter.outcome(evaluator, outcome, reason)
 
     def delivered(self, evaluator: EvaluatorInfo, carrier: str) -> None:
         """A scored pair left by ``carrier``, its first."""
@@ -108,3 +110,8 @@ class Ledger:
                 key: Counts(c.name, c.met, c.outcomes.copy(), c.delivered.copy(), c.undelivered.copy(), c.also.copy())
                 for key, c in self._counts.items()
             }
+
+    def after_fork(self) -> None:
+        """In a forked child: the counts are the parent's, and so may be whoever held the lock."""
+        self._lock = threading.Lock()
+        self._counts = {}

@@ -10,6 +10,7 @@ from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
 from spangrade.samples.reading import Call
 from spangrade.samples.window import Lineage
+from spangrade.scoring.room import span_size
 
 
 class Ticket:
@@ -24,12 +25,18 @@ class Ticket:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One ended span. ``ticket`` is None when the span has gone on and no score of its own is wanted (a part: its
-    documents or usage belong to another call). ``lineage`` is None where the host cannot know it."""
+    documents or usage belong to another call). ``lineage`` is None where the host cannot know it. ``size``: about how
+    many bytes its content is; a host that knows gives it, else the text of its attributes and events is added up."""
 
     span: SpanData
     ticket: Ticket | None
     lineage: Lineage | None
     arrived: float  # the clock's monotonic seconds
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size <= 0:
+            object.__setattr__(self, "size", span_size(self.span))
 
 
 class Watcher(Protocol):

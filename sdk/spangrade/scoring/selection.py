@@ -91,22 +91,34 @@ class Budget:
     """Hard ceilings on one judge's calls in this process, over sliding windows."""
 
     def __init__(self, limits: Mapping[str, float], clock: Clock) -> None:
-        self._limits = [(_SECONDS[key], int(limit)) for key, limit in limits.items()]
+        # Each window has its own calls, at most its limit: what leaves it is dropped once, whatever the window's length.
+        self._windows: list[tuple[float, int, deque[float]]] = [
+            (_SECONDS[key], int(limit), deque()) for key, limit in limits.items()
+        ]
         self._clock = clock
         self._lock = threading.Lock()
-        self._calls: deque[float] = deque()
+
+    def full(self) -> bool:
+        """Whether `take` would refuse now."""
+        with self._lock:
+            return self._is_full(self._clock.monotonic())
 
     def take(self) -> bool:
         """Reserve one call; False when a ceiling is reached."""
-        if not self._limits:
+        if not self._windows:
             return True
-        now = self._clock.monotonic()
-        longest = max(seconds for seconds, _ in self._limits)
         with self._lock:
-            while self._calls and self._calls[0] <= now - longest:
-                self._calls.popleft()
-            for seconds, limit in self._limits:
-                if sum(1 for at in self._calls if at > now - seconds) >= limit:
-                    return False
-            self._calls.append(now)
+            now = self._clock.monotonic()
+            if self._is_full(now):
+                return False
+            for _, _, calls in self._windows:
+                calls.append(now)
             return True
+
+    def _is_full(self, now: float) -> bool:
+        full = False
+        for seconds, limit, calls in self._windows:
+            while calls and calls[0] <= now - seconds:
+                calls.popleft()
+            full = full or len(calls) >= limit
+        return full

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Settings:
     """Bounds. Times in seconds.
 
-    ``metric_hold`` and ``judge_hold``: how long a span may wait for metrics only, and for a judge.
+    ``metric_hold`` and ``judge_hold``: how long a span may wait for metrics only, and for a judge. ``max_bytes``: text of
+    offers that nobody has read yet and of samples that are being graded, as estimated (`Offer.size`).
     """
 
     metric_hold: float = 1.0
@@ -17,3 +18,6 @@ class Settings:
     max_offers: int = 10_000
     max_steps: int = 10_000
     metric_limit: int = 2  # threads that one metric may occupy
+    max_bytes: int = 64 * 2**20
+    async_limit: int = 64  # steps of one async evaluator that are under way at once
+    async_steps: int = 1_024  # and of all of them

@@ -2,81 +2,19 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from spangrade import semconv as s
-from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
 from spangrade.metrics.local import LocalMetric, metric
 from spangrade.model.outcome import Outcome
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
 from spangrade.model.score import Score
-from spangrade.model.span import SpanData
-from spangrade.samples.window import Lineage
-from spangrade.scoring.outcomes import Counts
-from spangrade.scoring.pipeline import Pipeline, Settings
-from spangrade.scoring.seam import Offer, Ticket
+from spangrade.scoring.pipeline import Pipeline
 from spangrade.testing import CollectingSink, FakeClock, ScriptedJudgeClient
 
-PASSING = '{"reasoning": "fine", "verdict": "pass"}'
-
-
-def call_span(n: int = 1, **attributes: Any) -> SpanData:
-    """An ended chain call that is its own local root."""
-    return SpanData(
-        trace_id=n * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128 or 1,
-        span_id=n,
-        parent_span_id=None,
-        name="answer",
-        start_ns=1_000,
-        end_ns=2_000,
-        attributes={s.OI_KIND: "CHAIN", s.OI_INPUT: f"question {n}", s.OI_OUTPUT: f"answer {n}", **attributes},
-    )
-
-
-def offer(span: SpanData) -> tuple[Offer, Ticket]:
-    ticket = Ticket()
-    return Offer(span, ticket, Lineage(span.span_id, False), 1_000.0), ticket
-
-
-class Harness:
-    """A pipeline with a collecting sink."""
-
-    def __init__(self, *evaluators: Any, clock: FakeClock | None = None, **settings: Any) -> None:
-        self.sink = CollectingSink()
-        self.clock = clock or FakeClock()
-        placed = [e if isinstance(e, Placed) else Placed(e) for e in evaluators]
-        self.pipeline = Pipeline(placed, self.sink, Settings(**settings), self.clock)
-
-    def send(self, span: SpanData) -> Ticket:
-        one, ticket = offer(span)
-        self.pipeline.offer(one)
-        return ticket
-
-    def counts(self, name: str) -> Counts:
-        found = [c for c in self.pipeline.ledger.snapshot().values() if c.name == name]
-        return found[0] if found else Counts(name)
-
-
-@pytest.fixture
-def harness() -> Iterator[Any]:
-    made: list[Harness] = []
-
-    def make(*evaluators: Any, **options: Any) -> Harness:
-        made.append(Harness(*evaluators, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.pipeline.shutdown(1.0)
-
-
-def judge(client: ScriptedJudgeClient, name: str = "helpful", **options: Any) -> LlmJudge:
-    return LlmJudge(name=name, criteria="is helpful", scale="binary", model="m", **options).with_client(client)
+from .conftest import PASSING, call_span, judge, offer
 
 
 def test_a_call_is_scored_by_every_metric_and_its_span_waits_for_all(harness: Any) -> None:

@@ -96,3 +96,17 @@ def test_conditions_read_metric_results() -> None:
     assert Policy(when=lambda s, r: s.output == "x").matches(sample, {})
     with pytest.raises(ConfigError, match=r"metric\.result"):
         Policy(when="overlap")
+
+
+@given(st.lists(st.floats(0, 40), max_size=60), st.integers(0, 4), st.integers(0, 6))
+def test_a_budget_counts_like_a_list_of_all_calls(steps: list[float], per_minute: int, per_hour: int) -> None:
+    clock, taken = FakeClock(), []
+    budget = Budget({"calls_per_minute": per_minute, "calls_per_hour": per_hour}, clock)
+    for step in steps:
+        clock.advance(step)
+        now = clock.monotonic()
+        room = all(sum(at > now - s for at in taken) < n for s, n in ((60.0, per_minute), (3600.0, per_hour)))
+        assert budget.full() is not room
+        assert budget.take() is room
+        taken += [now] if room else []
+        assert all(len(calls) <= limit for _, limit, calls in budget._windows)

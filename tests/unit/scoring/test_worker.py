@@ -1,31 +1,11 @@
 """Lanes: what hangs or raises costs itself, never the others."""
 
 import threading
-from typing import Any
 
-from spangrade.scoring.worker import SLOW_S, Lane, Turn
+from spangrade.scoring.worker import MAX_LEFT_BEHIND, SLOW_S, Lane, Turn
 from spangrade.testing import FakeClock
 
-
-class Step:
-    """A step that runs a function and says how it ended."""
-
-    def __init__(self, turn: Turn, fn: Any = lambda: "ok") -> None:
-        self.turn = turn
-        self.fn = fn
-        self.ended = threading.Event()
-        self.how: Any = None
-
-    def run(self) -> Any:
-        return self.fn()
-
-    def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
-        self.how = ("fault", type(fault)) if fault is not None else ("result", result)
-        self.ended.set()
-
-    def gave_up(self, why: str, duration_s: float) -> None:
-        self.how = ("gave_up", why)
-        self.ended.set()
+from .conftest import Step
 
 
 def lane(clock: FakeClock, threads: int = 2, max_queue: int = 100) -> Lane:
@@ -163,3 +143,45 @@ def test_no_span_of_the_application_is_current_inside_an_evaluator() -> None:
         assert step.ended.wait(5)
     assert step.how == ("result", False)
     one.close()
+
+
+def test_evaluators_of_threads_that_were_left_behind_run_again_when_these_have_come_back() -> None:
+    clock, release = FakeClock(), threading.Event()
+    one = lane(clock)
+    turns = [turn(f"slow {n}") for n in range(MAX_LEFT_BEHIND)]
+    for t in turns:
+        started = threading.Event()
+        one.submit([Step(t, lambda started=started: started.set() or release.wait())])
+        assert started.wait(5)
+        clock.advance(6)
+        one.check(clock.monotonic())
+    crowded, other = Step(turns[0]), Step(turn("other"))
+    one.submit([crowded, other])
+    assert crowded.ended.wait(5)
+    assert other.ended.wait(5)
+    assert (crowded.how, other.how) == (("gave_up", "paused"), ("result", "ok"))
+    threads = [slot.thread for slot in one._slots if slot.left_behind is not None]
+    release.set()
+    for thread in threads:
+        assert thread is not None
+        thread.join(5)
+    again = [Step(t) for t in turns]
+    one.submit(list(again))
+    assert all(step.ended.wait(5) for step in again)
+    assert {step.how for step in again} == {("result", "ok")}
+    one.close()
+
+
+def test_close_gives_up_what_waits_for_its_turn_too() -> None:
+    release, started = threading.Event(), threading.Event()
+    one = lane(FakeClock(), threads=2)
+    busy = turn("busy", limit=1)
+    steps = [Step(busy, lambda: started.set() or release.wait()), Step(busy), Step(busy)]
+    one.submit(list(steps))
+    assert started.wait(5)
+    probe = Step(turn("other"))
+    one.submit([probe])
+    assert probe.ended.wait(5)  # behind the others: by now these wait
+    one.close()
+    assert {step.how for step in steps} == {("gave_up", "shutdown")}
+    release.set()

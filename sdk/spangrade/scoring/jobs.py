@@ -1,0 +1,179 @@
+"""Samples with their evaluators, through both lanes, to the one counted end of every pair."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spangrade._log import once
+from spangrade.model.outcome import Outcome
+from spangrade.model.policy import Placed
+from spangrade.model.sample import Sample
+from spangrade.model.span import SpanData
+from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.scoring.clock import Clock
+from spangrade.scoring.job import Ended, Job, PairStep
+from spangrade.scoring.loop import LoopLane
+from spangrade.scoring.open_pairs import OpenPairs
+from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.records import records_of
+from spangrade.scoring.redaction import Redact
+from spangrade.scoring.room import Room, span_size, text_size
+from spangrade.scoring.seam import Offer, Sink, Ticket, Watcher
+from spangrade.scoring.seats import Seat, meets, seats_of
+from spangrade.scoring.selection import ALWAYS, Selection
+from spangrade.scoring.settings import Settings
+from spangrade.scoring.shield import shield
+from spangrade.scoring.worker import Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What jobs work with."""
+
+    sink: Sink
+    ledger: Ledger
+    settings: Settings
+    clock: Clock
+    redact: Redact | None = None
+    watcher: Watcher | None = None
+
+
+class Jobs:
+    """Everything that belongs to one process: after a fork the child makes another."""
+
+    def __init__(self, placed: Sequence[Placed], around: Surroundings, wake: Callable[[], None]) -> None:
+        settings, clock = around.settings, around.clock
+        self._around = around
+        self._sink = around.sink
+        self._ledger = around.ledger
+        self._seats = seats_of(placed, settings, clock)
+        self.redact = around.redact
+        self.open = OpenPairs()
+        self.room = Room(settings.max_bytes)
+        self._loop = LoopLane(clock, wake)
+        self._metrics = Lane("metrics", settings.metric_threads, settings.max_steps, clock, wake, loop=self._loop)
+        self._judges = Lane(
+            "judges", settings.judge_threads, settings.max_steps, clock, wake, float("inf"), loop=self._loop
+        )
+        self._closed = False
+
+    def ensure_workers(self) -> None:
+        """Start what will be needed."""
+        for lane, judges in ((self._metrics, False), (self._judges, True)):
+            if any(seat.is_judge is judges for seat in self._seats):
+                lane.ensure_worker()
+        if any(seat.placed.evaluator.is_async for seat in self._seats):
+            self._loop.ensure()
+
+    def may_judge(self, trace_id: int, trace_state: str) -> bool:
+        """Whether a judge may be chosen for this trace: its spans may then wait longer."""
+        return any(s.is_judge and s.selector.would_choose(trace_id, trace_state) for s in self._seats)
+
+    def refused(self, offer: Offer, reason: str) -> None:
+        """Count the pairs of an offer that was not taken. Nothing was read of it (this may be the application's thread),
+        so which evaluators it meets is told by kind and place alone."""
+        span = offer.span
+        kind = quick_kind(span.attributes) if offer.ticket is not None else None
+        if kind is None or kind == "evaluator":
+            return
+        is_root = kind in ROOT_KINDS and not (offer.lineage and offer.lineage.under_call)
+        for seat in meets(self._seats, (kind, "root") if is_root else (kind,), span.attributes, span.resource):
+            self._ledger.met(seat.info)
+            self._ledger.ended(seat.info, Outcome.DROPPED, reason)
+
+    def start(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
+        """Grade a sample. Once its pairs are counted as met, each of them ends, whatever happens."""
+        span = call.span
+        seats = meets(self._seats, (target,), span.attributes, span.resource)
+        if not seats:
+            return
+        chosen = [(s, s.selector.decide(span.trace_id, span.trace_state) if s.is_judge else ALWAYS) for s in seats]
+        metrics = [(s, selection) for s, selection in chosen if not s.is_judge]
+        judges = [(s, selection) for s, selection in chosen if s.is_judge and selection.chosen]
+        size = _size(span, sample)
+        epoch = self.open.began(len(metrics), len(chosen) - len(metrics))
+        job = Job(self, call, sample, ticket, partial, target, metrics, judges, len(chosen), epoch, size)
+        self.room.add(size)
+        infos = [s.info for s in seats]
+        for info in infos:
+            self._ledger.met(info)
+        if self._around.watcher is not None:
+            with shield("watcher.began"):
+                self._around.watcher.began(job.key, call, sample, infos, partial)
+        with shield("sink.taken"):
+            self._sink.taken(ticket, infos)
+            self._sink.expect(ticket, len(seats))
+        for seat, selection in chosen:
+            if not selection.chosen:
+                self.pair_ended(job, seat, selection, Ended(Outcome.NOT_SAMPLED, selection.reason))
+        if not metrics:
+            self.metrics_ended(job)
+            return
+        steps = [PairStep(job, seat, selection) for seat, selection in metrics]
+        if not self._metrics.submit(list(steps)):
+            self._drop(steps)
+
+    def _drop(self, steps: Sequence[PairStep]) -> None:
+        reason = "shutdown" if self._closed else "queue_full"
+        once(f"lane:{reason}", "scoring cannot keep up; pairs are dropped and counted", reason=reason)
+        for step in steps:
+            step.gave_up(reason, 0.0)
+
+    def metrics_ended(self, job: Job) -> None:
+        """All metrics of a sample have ended: its chosen judges' turn."""
+        for seat, selection in job.judges:
+            step = PairStep(job, seat, selection)
+            if not self._judges.submit([step]):
+                self._drop([step])
+
+    def pair_ended(self, job: Job, seat: Seat, selection: Selection, ended: Ended) -> None:
+        """The one counted end of a pair; then the span waits for one less."""
+        info = seat.info
+        try:
+            self._ledger.ended(info, ended.outcome, ended.reason)
+            with shield("pair.records"):
+                records = records_of(job, info, selection, ended, self._around.clock.time_ns())
+                if self._around.watcher is not None:
+                    with shield("watcher.ended"):
+                        self._around.watcher.ended(
+                            job.key, info, ended.outcome, ended.reason, records, selection.probability
+                        )
+                if records:
+                    self._sink.scores(job.ticket, info, records, ended.outcome is Outcome.SCORED)
+        finally:
+            try:
+                with shield("pair.settle"):  # at the last pair the span leaves, to whatever comes behind us
+                    self._sink.settle(job.ticket)
+            finally:
+                if job.is_last():
+                    self.room.release(job.size)
+                self.open.ended(job.epoch, judge=seat.is_judge)
+
+    # --- time and end -------------------------------------------------------------------------------------------------
+
+    def check(self, now: float) -> float | None:
+        """Act on what has run out of time; returns when to look again, None while everything is idle."""
+        times: list[float] = []
+        for part in (self._metrics, self._judges, self._loop):
+            upcoming: float | None = now + 1.0  # should it fail
+            with shield("jobs.check"):
+                upcoming = part.check(now)
+            if upcoming is not None:
+                times.append(upcoming)
+        return min(times, default=None)
+
+    def close(self) -> None:
+        """What has not ended is dropped as ``shutdown``."""
+        self._closed = True
+        self._metrics.close()
+        self._judges.close()
+        self._loop.close()
+
+    def after_fork(self) -> None:
+        """The child has jobs of its own; these are the parent's."""
+        self._loop.after_fork()
+
+
+def _size(span: SpanData, sample: Sample) -> int:
+    """What a sample keeps alive: the span that it is of, and what came from other spans."""
+    return span_size(span) + text_size(sample.input) + text_size(sample.documents)

@@ -1,0 +1,136 @@
+"""The steps of a lane that have not started: in order, each evaluator within its limits, and none of a paused one."""
+
+import threading
+from collections import deque
+from typing import Final, Literal
+
+from spangrade._log import once
+from spangrade.errors import JudgeError
+from spangrade.scoring.clock import Clock
+from spangrade.scoring.shield import shield
+from spangrade.scoring.turn import Step, Turn
+
+MAX_LEFT_BEHIND: Final = (
+    16  # threads that have not come back; at that number the evaluators that they are of wait for them
+)
+
+#: How a step came off its thread or the loop: by itself; too late, which counts against its evaluator; or neither.
+How = Literal["back", "late", "lost"]
+
+
+class StepQueue:
+    """Ready steps, and those that wait for their evaluator's turn. ``cond`` is notified when a step gets ready.
+
+    It guards everything here and in the turns; methods that need it held say so.
+    """
+
+    def __init__(self, name: str, max_steps: int, clock: Clock) -> None:
+        self.cond = threading.Condition()
+        self.ready: deque[Step] = deque()
+        self.queued = 0  # ready and waiting steps
+        self.left_behind = 0  # threads, of all evaluators
+        self.closed = False
+        self._name = name
+        self._max_steps = max_steps
+        self._clock = clock
+        self._turns: dict[int, Turn] = {}  # all that ever came, as many as there are evaluators
+
+    def put(self, steps: list[Step]) -> bool:
+        """Queue all of ``steps`` or, when there is no room or the lane is closed, none. With ``cond`` held."""
+        if self.closed or self.queued + len(steps) > self._max_steps:
+            return False
+        self.ready.extend(steps)
+        self._turns.update((id(step.turn), step.turn) for step in steps)
+        self.queued += len(steps)
+        self.cond.notify(len(steps))
+        return True
+
+    def take_back(self, steps: list[Step]) -> None:
+        """Forget those of ``steps`` that are still ready."""
+        with self.cond:
+            for step in steps:
+                if step in self.ready:
+                    self.ready.remove(step)
+                    self.queued -= 1
+
+    def take(self) -> tuple[Step, str] | None:
+        """The next ready step, and why it is to be dropped, if it is; None when it has to wait. With ``cond`` held."""
+        step = self.ready.popleft()
+        turn = step.turn
+        dropped = "shutdown" if self.closed else "paused" if self._paused(turn) else ""
+        if not dropped and not turn.free():
+            turn.waiting.append(step)
+            return None
+        self.queued -= 1
+        turn.running += not dropped
+        return step, dropped
+
+    def leave_behind(self, turn: Turn) -> None:
+        """A thread is given up with its step. With ``cond`` held."""
+        turn.running -= 1
+        turn.left_behind += 1
+        self.left_behind += 1
+
+    def came_back(self, turn: Turn) -> None:
+        """A thread that was left behind is there again (and ends). With ``cond`` held."""
+        turn.left_behind -= 1
+        self.left_behind -= 1
+
+    def landed(self, turn: Turn, how: How) -> None:
+        """A step is no longer on the event loop."""
+        with self.cond:
+            turn.aloft -= 1
+        self.settle(turn, how)
+
+    def settle(self, turn: Turn, how: How) -> None:
+        """What a step's end means for its evaluator, and for those of it that wait."""
+        now, struck = self._clock.monotonic(), False
+        with self.cond:
+            if how == "late":
+                struck = turn.strike(now)
+            elif how == "back":
+                turn.came_back()
+            out: list[Step] = []
+            if turn.waiting and self._paused(turn):
+                out.extend(turn.waiting)
+                turn.waiting.clear()
+                self.queued -= len(out)
+            elif turn.waiting and turn.free():
+                self.ready.appendleft(turn.waiting.popleft())
+                self.cond.notify()
+        if struck:
+            once(
+                f"paused:{self._name}:{turn.name}",
+                "an evaluator timed out repeatedly and is paused; its pairs are counted as dropped(paused)",
+                evaluator=turn.name,
+                timeout_s=turn.timeout_s,
+            )
+        for step in out:
+            with shield("lane.paused"):
+                step.gave_up("paused", 0.0)
+
+    def paused(self, turn: Turn) -> bool:
+        """Whether its steps are dropped now."""
+        with self.cond:
+            return self._paused(turn)
+
+    def _paused(self, turn: Turn) -> bool:
+        crowded = self.left_behind >= MAX_LEFT_BEHIND and turn.left_behind > 0
+        return crowded or turn.paused_until > self._clock.monotonic()
+
+    def close(self) -> list[Step]:
+        """Take no more; returns what was queued. With ``cond`` held."""
+        self.closed = True
+        left = list(self.ready)
+        self.ready.clear()
+        for turn in self._turns.values():
+            left.extend(turn.waiting)
+            turn.waiting.clear()
+        self.queued = 0
+        self.cond.notify_all()
+        return left
+
+
+def ended_how(fault: BaseException | None) -> How:
+    """A judge that ran out of time and says so itself counts like one that we gave up."""
+    return "late" if isinstance(fault, JudgeError) and fault.kind == "timeout" else "back"

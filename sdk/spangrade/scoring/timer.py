@@ -1,0 +1,130 @@
+"""The one thread that takes what the application offers off a queue, and watches all deadlines. It runs no user code."""
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from spangrade import _guard
+from spangrade.scoring.clock import Clock
+from spangrade.scoring.shield import own_thread, shield
+
+LOOK_S: Final = 0.05  # a lane that became busy is looked at after this
+MAX_WAIT_S: Final = 60.0  # a deadline far away is no reason to ask a lock for a time-out that it cannot take
+
+
+class _Stop:
+    pass
+
+
+class _Wake:
+    pass
+
+
+class Timer:
+    """Gives every item to ``take``, and calls ``tick`` when it is due; ``tick`` returns when it is due next.
+
+    Nothing that they raise ends the thread, and if something does, the next item starts another.
+    """
+
+    def __init__(
+        self, take: Callable[[Any], None], tick: Callable[[], float], began: Callable[[], None], clock: Clock
+    ) -> None:
+        self._take = take
+        self._tick = tick
+        self._began = began
+        self._clock = clock
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._next_tick = float("inf")
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was ever put."""
+        return self._thread is not None
+
+    def __len__(self) -> int:
+        return self._queue.qsize()
+
+    def ensure(self) -> bool:
+        """Start the thread if there is none that lives; False when none can be started (the interpreter is closing)."""
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            return True
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return True
+            thread = threading.Thread(target=self._run, name="spangrade-timer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+            self._began()
+        return True
+
+    def put(self, item: Any) -> None:
+        """Queue an item for ``take``."""
+        self._queue.put(item)
+
+    def wake(self) -> None:
+        """Something is busy that has a deadline: tick soon."""
+        self._queue.put(_Wake)
+
+    def tick_by(self, when: float) -> None:
+        """A deadline that ``tick`` has not seen yet. Called on the timer's thread."""
+        self._next_tick = min(self._next_tick, when)
+
+    def _run(self) -> None:
+        with own_thread():
+            while True:
+                try:
+                    if not self._once():
+                        return
+                except BaseException as fault:  # noqa: BLE001 - this thread lives as long as the process
+                    _guard.swallowed("timer", fault)
+
+    def _once(self) -> bool:
+        due = False
+        try:
+            item = self._queue.get(timeout=self._until_tick())
+        except Empty:
+            due = True
+        else:
+            if item is _Stop:
+                return False
+            if item is _Wake:
+                self.tick_by(self._clock.monotonic() + LOOK_S)
+            else:
+                with shield("timer.take"):
+                    self._take(item)
+        if due or self._clock.monotonic() >= self._next_tick:
+            self._next_tick = float("inf")
+            upcoming = self._clock.monotonic() + LOOK_S  # should the tick fail
+            with shield("timer.tick"):
+                upcoming = self._tick()
+            self.tick_by(upcoming)
+        return True
+
+    def _until_tick(self) -> float | None:
+        if self._next_tick == float("inf"):
+            return None
+        return min(max(0.0, self._next_tick - self._clock.monotonic()), MAX_WAIT_S)
+
+    def stop(self, timeout: float) -> None:
+        """End the thread once it has taken what is queued, and wait for that up to ``timeout`` seconds."""
+        self._queue.put(_Stop)
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def leftovers(self) -> Iterator[Any]:
+        """Items that nobody took."""
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return
+            if item is not _Stop and item is not _Wake:
+                yield item
