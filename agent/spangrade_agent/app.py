@@ -17,7 +17,7 @@ from spangrade.delivery.sink import SpanSink
 from spangrade.errors import ConfigError
 from spangrade.model.policy import Placed
 from spangrade.scoring.clock import SystemClock
-from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns
+from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 from spangrade_agent.carriers import AgentCarriers
@@ -93,6 +93,8 @@ class Agent:
         self.relay = Relay(self.pipeline, self.sink, self.carriers, self._upstream, config.mode)
 
     def _evaluators(self) -> list[Placed]:
+        if scoring_off() or self.config.score == "agent":  # relay only; "agent" names the next hop
+            return []
         named = self.config.metrics or self.config.judges
         metrics: Sequence[Any] = list(self.config.metrics) if named else list(DEFAULT_METRICS)
         return placed_evaluators(metrics, list(self.config.judges))

@@ -4,8 +4,8 @@ import argparse
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Sequence
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from spangrade.errors import ConfigError
@@ -89,17 +89,18 @@ def _run(config: AgentConfig) -> int:
     from spangrade_agent.app import Agent
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    for noisy in ("uvicorn", "urllib3"):
+    for noisy in ("uvicorn", "urllib3", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     agent = Agent(config)
-    stopping = threading.Event()
-    leaving = threading.Event()
+    # Not an Event: its lock may be held by this very thread when the signal comes; a SimpleQueue's put is reentrant.
+    stopping: SimpleQueue[None] = SimpleQueue()
+    asked: list[int] = []
 
-    def on_signal(_number: int, _frame: Any) -> None:
-        if stopping.is_set():  # a second signal leaves at once
-            leaving.set()
+    def on_signal(number: int, _frame: Any) -> None:
+        if asked:  # a second signal leaves at once
             raise SystemExit(1)
-        stopping.set()
+        asked.append(number)
+        stopping.put(None)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
@@ -113,7 +114,16 @@ def _run(config: AgentConfig) -> int:
     for what, where in lines:
         if where:
             print(f"{what:10} {where}", flush=True)
-    while not stopping.wait(60):
+    while not _wanted(stopping):
         if agent.store is not None:
             agent.store.expire()  # without traffic nobody else lets go of what is too old
     return 0 if agent.stop() else 1
+
+
+def _wanted(stopping: "SimpleQueue[None]") -> bool:
+    """Wait a minute for the signal to stop."""
+    try:
+        stopping.get(timeout=60)
+    except Empty:
+        return False
+    return True

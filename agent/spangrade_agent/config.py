@@ -129,7 +129,7 @@ def import_paths(config_path: str | os.PathLike[str] | None) -> Callable[[], Non
     folder = str(Path(config_path).resolve().parent) if config_path is not None else str(Path.cwd())
     if folder in sys.path:
         return lambda: None
-    sys.path.insert(0, folder)
+    sys.path.append(folder)  # last: a file there must not stand in for a module of somebody else's
     return lambda: sys.path.remove(folder) if folder in sys.path else None
 
 

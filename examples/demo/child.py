@@ -1,4 +1,4 @@
-"""What the demo's two child processes share: they announce themselves, and they never outlive their parent."""
+"""What the demo's child processes share: they announce themselves, and they never outlive their parent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import threading
+import time
+from collections.abc import Callable
 from typing import IO
 
 
@@ -33,12 +35,29 @@ def end_with_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_wait_for_end_of_stdin, name="parent-watch", daemon=True).start()
+    # Not sys.exit: that would end only the thread. Nothing here needs cleaning up.
+    _at_end_of_stdin(lambda: os._exit(0))
 
 
-def _wait_for_end_of_stdin() -> None:
-    # The bare descriptor: a thread that sits in sys.stdin's buffer would upset the interpreter on its way out.
-    while os.read(0, 1024):
-        pass
-    # Not sys.exit: that would end only this thread. Nothing here needs cleaning up.
-    os._exit(0)
+def terminate_with_parent(within: float) -> None:
+    """When stdin closes, send this process a SIGTERM, for a program that has things to do at its end.
+
+    It has `within` seconds for them: nobody is left who would insist.
+    """
+
+    def leave() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(within)
+        os._exit(1)
+
+    _at_end_of_stdin(leave)
+
+
+def _at_end_of_stdin(leave: Callable[[], None]) -> None:
+    def watch() -> None:
+        # The bare descriptor: a thread that sits in sys.stdin's buffer would upset the interpreter on its way out.
+        while os.read(0, 1024):
+            pass
+        leave()
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()

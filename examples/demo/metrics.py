@@ -1,6 +1,6 @@
-"""What the demo scores: three local metrics on every answer, and one judge.
+"""Two of the metrics that the demo scores with: the forms that a metric of your own can take.
 
-`overlap` comes with Spangrade and is used by its name. The other two show the forms that a metric of your own can take.
+`agent.yaml` names them, beside one that comes with Spangrade and a judge.
 """
 
 from __future__ import annotations
@@ -29,15 +29,3 @@ def answers_directly(answer: str) -> sg.Score:
         if phrase in answer.lower():
             return sg.Score(0.0, explanation=f'it says "{phrase}"')
     return sg.Score(1.0, explanation="a sentence, and no refusal")
-
-
-METRICS = ("overlap", concise, answers_directly)
-
-HELPFUL = sg.LlmJudge(
-    name="helpful",
-    criteria="The answer gives the customer what they asked for, in words that they can act on.",
-    scale="binary",
-)
-
-# A judge costs money and time, so in production the rate is small. Ten questions on a free model can all be judged.
-JUDGES = (sg.live(HELPFUL, rate=1.0),)

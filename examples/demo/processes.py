@@ -18,12 +18,13 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+AGENT_CONFIG = Path(__file__).with_name("agent.yaml")
 STOP_SECONDS = 3.0
 
 JsonObject = dict[str, Any]
@@ -37,12 +38,33 @@ class ChildError(Exception):
         self.exit_code = exit_code
 
 
+_lock = threading.Lock()
+_running: list[ChildProcess] = []  # in the order of their start
+_ending = False
+
+
+def stop_all() -> str:
+    """Stop every child and start no more; names those that would not end, which is none.
+
+    For the main thread, while another one uses the children: it may just be starting or stopping one.
+    """
+    global _ending
+    with _lock:
+        _ending = True
+        running = list(_running)
+    for child in running:  # all at once: none of them has anything to wait for
+        child.ask_to_end()
+    for child in running:
+        child.stop()
+    return ", ".join(child.name for child in _running)
+
+
 class ChildProcess:
     """A Python module run as a process of its own, which prints one JSON line when it is ready.
 
     Entering the context starts it and waits for that line, at most `ready_within` seconds. While waiting, `on_wait` is
     called about four times a second with the seconds passed so far. Its stderr goes to `log_file`; without one, to a
-    temporary file that is removed again at the end.
+    temporary file that is removed again at the end. `environment` is added to this process's own.
     """
 
     def __init__(
@@ -52,11 +74,15 @@ class ChildProcess:
         ready_within: float = 30.0,
         log_file: Path | None = None,
         on_wait: Callable[[float], None] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self.name = module
         self._command = [sys.executable, "-m", module, *args]
         self._ready_within = ready_within
         self._log_file = log_file
         self._on_wait = on_wait
+        self._environment = environment or {}
+        self._stopping = threading.Lock()
         self._log: IO[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.facts: JsonObject = {}
@@ -84,61 +110,85 @@ class ChildProcess:
     ) -> None:
         self.stop()
 
+    def check(self) -> None:
+        """Raise a ChildError if it is not running any more although nobody stopped it."""
+        process = self._process
+        if process is not None and process.poll() is not None:
+            raise self._failure(f"it ended with code {process.returncode}")
+
+    def ask_to_end(self) -> None:
+        """Close its stdin, which it takes as the word to end."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+
     def stop(self) -> None:
-        """Ask it to end by closing its stdin, then insist. Safe to call twice, and before it was started."""
-        process, self._process = self._process, None
-        if process is not None:
-            try:
-                end_process(process)
-            finally:
-                for pipe in (process.stdin, process.stdout):
-                    if pipe is not None:
-                        pipe.close()
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        """Ask it to end, then insist. Safe to call twice, from two threads, and before it was started."""
+        with self._stopping:
+            process, self._process = self._process, None
+            if process is not None and end_process(process):
+                with _lock:
+                    _running.remove(self)
+                if process.stdout is not None:
+                    process.stdout.close()
+            if self._log is not None:
+                self._log.close()
+                self._log = None
 
     def _start(self) -> None:
         self._log = self._log_file.open("ab+") if self._log_file else tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            cwd=REPOSITORY,
-            # A group of its own: Ctrl-C in the terminal then reaches only the parent, which stops its children.
-            start_new_session=True,
-        )
+        with _lock:
+            if _ending:
+                raise ChildError(f"{self.name} is not started: everything is being stopped.", None)
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                cwd=REPOSITORY,
+                env={**os.environ, **self._environment},
+                # A group of its own: Ctrl-C in the terminal then reaches only the parent, which stops its children.
+                start_new_session=True,
+            )
+            _running.append(self)
 
     def _wait_until_ready(self) -> JsonObject:
         process = self._process
         assert process is not None
         assert process.stdout is not None
-        first_line: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        reader = threading.Thread(
-            target=_pass_on_first_line, args=(process.stdout, first_line), name="ready-line", daemon=True
-        )
-        reader.start()
+        arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        ready = threading.Event()
+        threading.Thread(
+            target=_pass_on_lines, args=(process.stdout, arrived, ready), name="ready-lines", daemon=True
+        ).start()
 
         started = time.monotonic()
-        line: bytes | None = None
-        while line is None:
+        lines: list[str] = []
+        facts: JsonObject | None = None
+        while facts is None:
             waited = time.monotonic() - started
             if waited > self._ready_within:
                 raise self._failure(f"it was not ready within {self._ready_within:.0f} s")
             if self._on_wait is not None:
                 self._on_wait(waited)
             try:
-                line = first_line.get(timeout=0.25)
+                line = arrived.get(timeout=0.25)
             except queue.Empty:
                 continue
-        if not line:  # the child closed its stdout: it has ended or is about to
-            try:
-                process.wait(timeout=STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                raise self._failure("it closed its output before it was ready") from None
-            raise self._failure(f"it ended with code {process.returncode} before it was ready")
-        facts: JsonObject = json.loads(line)
+            if not line:  # the child closed its stdout: it has ended or is about to
+                try:
+                    process.wait(timeout=STOP_SECONDS)
+                except subprocess.TimeoutExpired:
+                    raise self._failure("it closed its output before it was ready") from None
+                raise self._failure(f"it ended with code {process.returncode} before it was ready")
+            lines.append(line.decode(errors="replace"))
+            facts = self._read_facts(lines)
+        ready.set()
+        return facts
+
+    def _read_facts(self, lines: Sequence[str]) -> JsonObject | None:
+        """What the lines that it has printed so far say; None while that is not all."""
+        facts: JsonObject = json.loads(lines[0])
         return facts
 
     def _failure(self, what: str) -> ChildError:
@@ -148,28 +198,32 @@ class ChildProcess:
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - 2000))
         said = self._log.read().decode(errors="replace").strip()
-        module = self._command[2]
-        return ChildError(f"{module}: {what}." + (f" It said: {said}" if said else ""), self._process.poll())
+        return ChildError(f"{self.name}: {what}." + (f" It said: {said}" if said else ""), self._process.poll())
 
 
-def _pass_on_first_line(stdout: IO[bytes], destination: queue.SimpleQueue[bytes]) -> None:
+def _pass_on_lines(stdout: IO[bytes], arrived: queue.SimpleQueue[bytes], ready: threading.Event) -> None:
+    """Pass lines on until the child is ready, then read and forget them: nobody else would empty the pipe."""
     try:
-        destination.put(stdout.readline())
+        for line in stdout:
+            if not ready.is_set():
+                arrived.put(line)
     except (OSError, ValueError):  # closed under us by stop()
-        destination.put(b"")
+        pass
+    arrived.put(b"")
 
 
-def end_process(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> bool:
     """End one process that we started: a closed stdin first, then SIGTERM, then SIGKILL, each with a bounded wait."""
     if process.stdin is not None:
         process.stdin.close()
     for insist in (process.terminate, process.kill, None):
         try:
             process.wait(timeout=STOP_SECONDS)
-            return
+            return True
         except subprocess.TimeoutExpired:
             if insist is not None:
                 insist()
+    return False
 
 
 class LlmProcess(ChildProcess):
@@ -187,6 +241,44 @@ class LlmProcess(ChildProcess):
     @property
     def model(self) -> str:
         return str(self.facts["model"])
+
+
+class AgentProcess(ChildProcess):
+    """The agent, set up by `agent.yaml`. `base_url` is what an application's endpoint is set to.
+
+    `sends_to` is an OTLP/HTTP receiver. `judge` holds the variables that name the judge's model, endpoint and key; they
+    reach the agent through its environment only.
+    """
+
+    def __init__(
+        self,
+        *,
+        sends_to: str,
+        judge: Mapping[str, str],
+        ready_within: float = 60.0,
+        log_file: Path | None = None,
+        on_wait: Callable[[float], None] | None = None,
+    ) -> None:
+        super().__init__(
+            "examples.demo.agent",
+            "--config",
+            str(AGENT_CONFIG),
+            ready_within=ready_within,
+            log_file=log_file,
+            on_wait=on_wait,
+            environment={**judge, "SPANGRADE_DEMO_RECEIVER": sends_to},
+        )
+
+    @property
+    def page_url(self) -> str:
+        return str(self.facts["page_url"])
+
+    def _read_facts(self, lines: Sequence[str]) -> JsonObject | None:
+        """The agent prints a line for each thing that listens: what it is, and its address."""
+        addresses = dict(words for line in lines if len(words := line.split()) == 2)
+        if not {"OTLP/HTTP", "page"} <= addresses.keys():
+            return None
+        return {"base_url": addresses["OTLP/HTTP"], "page_url": addresses["page"]}
 
 
 class ReceiverProcess(ChildProcess):
@@ -219,6 +311,10 @@ class ReceiverProcess(ChildProcess):
         request = urllib.request.Request(self.base_url + path, method=method)
         # No proxy: an HTTP_PROXY in the environment must not come between us and the loopback.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=timeout) as response:
-            body: bytes = response.read()
+        try:
+            with opener.open(request, timeout=timeout) as response:
+                body: bytes = response.read()
+        except OSError as error:
+            self.check()
+            raise ChildError(f"{self.name} does not answer: {error}", None) from error
         return body

@@ -1,15 +1,19 @@
-"""The demo from start to end: processes up, questions asked, scores read back from the receiver and shown."""
+"""The demo from start to end: processes up, questions asked, scores read back from the receiver and shown.
+
+the RAG application (this process)  →  the agent, which scores  →  an OTLP receiver, in place of a backend
+"""
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.status import Status
@@ -17,11 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.demo.local_llm import NOT_AVAILABLE, USE_ANOTHER_MODEL
-from examples.demo.processes import ChildError, LlmProcess, ReceiverProcess
+from examples.demo.processes import AGENT_CONFIG, REPOSITORY, AgentProcess, ChildError, LlmProcess, ReceiverProcess
 from examples.demo.questions import QUESTIONS
 from examples.demo.scores import Call, Result, calls_in, what_is_missing
 
-HOLD_SECONDS = 300.0  # how long a span may wait for its scores: the small model judges slowly, on the same cores
+HOLD_SECONDS = 300.0  # as agent.yaml says: how long a span may wait for its scores
 ANSWER_SECONDS = 90.0  # how long the application waits for the model
 EXPORT_SECONDS = 15.0  # how long a scored span may take to arrive
 
@@ -123,15 +127,16 @@ def run(arguments: Sequence[str]) -> int:
             receiver = processes.enter_context(ReceiverProcess())
             screen.say(f"OTLP receiver listens at {receiver.base_url}")
             model = the_model(screen, processes)
+            if model is None:
+                screen.say("SPANGRADE_LLM_BASE_URL is set; SPANGRADE_LLM_MODEL must then name a model that it serves.")
+                return 2
+            judge = choose_judge(model)
+            agent = the_agent(screen, processes, receiver, judge)
+            return ask_and_show(screen, agent, receiver, model, judge, once=once)
         except ChildError as error:
+            logging.disable()  # that nothing more can be exported is no news now
             screen.say(str(error), style="red")
-            if error.exit_code != NOT_AVAILABLE:  # else the child has said it
-                screen.say(f"To do without the local model: {USE_ANOTHER_MODEL}")
             return 1
-        if model is None:
-            screen.say("SPANGRADE_LLM_BASE_URL is set; SPANGRADE_LLM_MODEL must then name a model that it serves.")
-            return 2
-        return ask_and_show(screen, receiver, model, once=once)
 
 
 def prepare_environment() -> None:
@@ -142,6 +147,7 @@ def prepare_environment() -> None:
         os.environ[f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL"] = "http/protobuf"
     # The demo shows a span as soon as it is scored; the batch exporter's usual 5 s would hide how soon that is.
     os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "200"
+    os.environ.pop("SPANGRADE_CONFIG", None)  # a file for another application
 
 
 def the_model(screen: Screen, processes: ExitStack) -> Model | None:
@@ -157,61 +163,83 @@ def the_model(screen: Screen, processes: ExitStack) -> Model | None:
             if line is not None:
                 line.update(Text(f"Loading the weights of the local model: {seconds:.0f} s"))
 
-        llm = processes.enter_context(LlmProcess(on_wait=elapsed))
+        try:
+            llm = processes.enter_context(LlmProcess(on_wait=elapsed))
+        except ChildError as error:
+            if error.exit_code == NOT_AVAILABLE:  # then the child has said what else can be done
+                raise
+            raise ChildError(f"{error}\nTo do without the local model: {USE_ANOTHER_MODEL}", error.exit_code) from error
     screen.say(f"Local model {llm.model} serves at {llm.base_url} (loaded in {llm.facts['load_seconds']} s)")
     return Model(llm.base_url, llm.model, "", local=True)
 
 
-def choose_judge(model: Model) -> str:
-    """Use the judge that the environment names, or else the model at hand. Returns what to say about it."""
-    environment = os.environ
-    judge = environment.get("SPANGRADE_JUDGE_MODEL")
-    if judge and (environment.get("SPANGRADE_JUDGE_API_KEY") or environment.get("SPANGRADE_JUDGE_BASE_URL")):
-        return f"The judge is {judge}, as your environment says."
-    environment["SPANGRADE_JUDGE_MODEL"] = model.name
-    environment["SPANGRADE_JUDGE_BASE_URL"] = model.base_url
-    # Also where it is empty: a key that was meant for another endpoint must not go to this one.
-    environment["SPANGRADE_JUDGE_API_KEY"] = model.api_key or "none"
+@dataclass(frozen=True)
+class Judge:
+    """Which judge it is, in words for the terminal, and the variables that tell the agent. `repr` has no key in it."""
+
+    about: str
+    variables: Mapping[str, str] = field(repr=False)
+
+
+def choose_judge(model: Model) -> Judge:
+    """The judge that the environment names, or else the model at hand."""
+    name = os.environ.get("SPANGRADE_JUDGE_MODEL")
+    if name and (os.environ.get("SPANGRADE_JUDGE_API_KEY") or os.environ.get("SPANGRADE_JUDGE_BASE_URL")):
+        return Judge(f"The judge is {name}, as your environment says.", {})
+    variables = {
+        "SPANGRADE_JUDGE_MODEL": model.name,
+        "SPANGRADE_JUDGE_BASE_URL": model.base_url,
+        # Also where it is empty: a key that was meant for another endpoint must not go to this one.
+        "SPANGRADE_JUDGE_API_KEY": model.api_key or "none",
+    }
     if not model.local:
-        return f"The judge is {model.name}, the model that also answers. For another one set {REAL_JUDGE}."
-    return (
-        f"Do not believe the judge here. {model.name} is so small that it judges at chance: measured on two public "
-        "test sets, it told right from wrong no better than a coin (AUROC 0.52 and 0.51). It shows that the plumbing "
-        f"works: a real HTTP judge, with its errors. For a judge worth reading set {REAL_JUDGE}."
-    )
+        about = f"The judge is {model.name}, the model that also answers. For another one set {REAL_JUDGE}."
+    else:
+        about = (
+            f"Do not believe the judge here. {model.name} is so small that it judges at chance: measured on two public "
+            "test sets, it told right from wrong no better than a coin (AUROC 0.52 and 0.51). It shows that the "
+            f"plumbing works: a real HTTP judge, with its errors. For a judge worth reading set {REAL_JUDGE}."
+        )
+    return Judge(about, variables)
 
 
-def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, once: bool) -> int:
-    about_the_judge = choose_judge(model)
+def the_agent(screen: Screen, processes: ExitStack, receiver: ReceiverProcess, judge: Judge) -> AgentProcess:
+    """The agent, started now: spans in from the application, scores added, spans out to the receiver."""
+    with screen.busy("Starting the agent"):
+        agent = processes.enter_context(AgentProcess(sends_to=receiver.base_url, judge=judge.variables))
+    screen.say(f"Agent takes spans at {agent.base_url} and scores them as {AGENT_CONFIG.relative_to(REPOSITORY)} says")
+    return agent
+
+
+def ask_and_show(
+    screen: Screen, agent: AgentProcess, receiver: ReceiverProcess, model: Model, judge: Judge, *, once: bool
+) -> int:
     with screen.busy("Importing the application"):
         # Imported only now: they take a second or two, and the first lines should be on screen before that.
         from openai import OpenAI
         from openinference.instrumentation.openai import OpenAIInstrumentor
 
         import spangrade as sg
-        from examples.demo import metrics
         from examples.demo.rag_app import SupportBot
 
-    sg.configure(
-        service_name="spangrade-demo",
-        endpoint=receiver.base_url,
-        metrics=metrics.METRICS,
-        judges=metrics.JUDGES,
-        hold=HOLD_SECONDS,
-    )
+    # All that the application has to say: where the agent is, and that it leaves the scoring to it.
+    sg.configure(service_name="spangrade-demo", endpoint=agent.base_url, score="agent")
     OpenAIInstrumentor().instrument()  # traces the client's calls; nothing of Spangrade in it
     client = OpenAI(base_url=model.base_url, api_key=model.api_key or "none", timeout=ANSWER_SECONDS, max_retries=0)
     asker = Asker(SupportBot(client, model.name))
     asker.start()
 
+    feed = Feed(screen, agent, receiver, asker)
+    screen.say(f"the page: {agent.page_url}", style="bold")
     asker.ask(*QUESTIONS)
-    seen = show_as_they_come(screen, receiver, asker, count=len(QUESTIONS), after=0)
+    feed.show(len(QUESTIONS))
 
     # The table and the verdict are made of what the receiver has, read afresh.
     calls = calls_in(receiver.spans())
     screen.say("")
-    screen.say(about_the_judge, style="yellow")
+    screen.say(judge.about, style="yellow")
     show_table(screen, calls)
+    screen.say(f"the page: {agent.page_url}" + (" (until the demo ends, which is now)" if once else ""), style="bold")
     missing = what_is_missing(calls, len(QUESTIONS))
     if once:
         for sentence in missing:
@@ -223,29 +251,42 @@ def ask_and_show(screen: Screen, receiver: ReceiverProcess, model: Model, *, onc
                 f"({errors} of them a judge error)."
             )
     else:
-        take_questions(screen, receiver, asker, after=seen)
+        take_questions(screen, asker, feed)
     sg.shutdown()
     return 1 if once and missing else 0
 
 
-def show_as_they_come(screen: Screen, receiver: ReceiverProcess, asker: Asker, *, count: int, after: int) -> int:
-    """Print `count` calls as they arrive at the receiver with their scores. Returns the last number read from it.
+class Feed:
+    """Prints calls as they arrive at the receiver with their scores."""
 
-    Gives up when no question is open and the longest possible hold has passed.
-    """
-    shown = 0
-    with screen.busy(f"Asking {count} question{'s' if count > 1 else ''}") as line:
-        while shown < count and asker.idle_for() < HOLD_SECONDS + EXPORT_SECONDS:
-            spans = receiver.spans(after=after, wait=0.5)
-            after = spans[-1]["number"] if spans else after
-            for call in calls_in(spans):
-                shown += 1
-                show_call(screen, call, f"{shown}/{count}, {screen.seconds:.1f} s")
-            while not asker.problems.empty():
-                screen.say(asker.problems.get(), style="red")
-            if line is not None:
-                line.update(Text(f"{count - asker.open} of {count} answered, {shown} scored, {screen.seconds:.0f} s"))
-    return after
+    def __init__(self, screen: Screen, agent: AgentProcess, receiver: ReceiverProcess, asker: Asker) -> None:
+        self._screen = screen
+        self._agent = agent
+        self._receiver = receiver
+        self._asker = asker
+        self._after = 0  # the number of the last span that was read
+
+    def show(self, count: int) -> None:
+        """Print the next `count` calls. Gives up when no question is open and the longest possible hold has passed."""
+        screen, asker, shown = self._screen, self._asker, 0
+        with screen.busy(f"Asking {count} question{'s' if count > 1 else ''}") as line:
+            while shown < count and asker.idle_for() < HOLD_SECONDS + EXPORT_SECONDS:
+                self._agent.check()
+                self._receiver.check()
+                for call in self._arrived():
+                    shown += 1
+                    show_call(screen, call, f"{shown}/{count}, {screen.seconds:.1f} s")
+                while not asker.problems.empty():
+                    screen.say(asker.problems.get(), style="red")
+                if line is not None:
+                    answered = count - asker.open
+                    line.update(Text(f"{answered} of {count} answered, {shown} scored, {screen.seconds:.0f} s"))
+
+    def _arrived(self) -> list[Call]:
+        spans = self._receiver.spans(after=self._after, wait=0.5)
+        if spans:
+            self._after = spans[-1]["number"]
+        return calls_in(spans)
 
 
 def show_call(screen: Screen, call: Call, where: str) -> None:
@@ -282,7 +323,7 @@ def show_table(screen: Screen, calls: Sequence[Call]) -> None:
     screen.console.print(table)
 
 
-def take_questions(screen: Screen, receiver: ReceiverProcess, asker: Asker, after: int) -> None:
+def take_questions(screen: Screen, asker: Asker, feed: Feed) -> None:
     """Answer what is typed, until an empty line, the end of input, or Ctrl-C."""
     screen.say("\nAsk the support pages something yourself; an empty line ends the demo.")
     while True:
@@ -293,7 +334,7 @@ def take_questions(screen: Screen, receiver: ReceiverProcess, asker: Asker, afte
         if not question:
             return
         asker.ask(question)
-        after = show_as_they_come(screen, receiver, asker, count=1, after=after)
+        feed.show(1)
 
 
 def colour(result: Result) -> str:

@@ -324,6 +324,15 @@ def test_the_same_spans_give_the_same_samples_and_scores_in_both_hosts(
         assert {k: v for k, v in found[name].items() if k != s.DURATION} == same
 
 
+def test_the_kill_switch_leaves_a_relay(
+    agent: Callable[..., Agent], receiver: ReceiverProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPANGRADE_SCORING", "off")
+    running = agent(metrics=["overlap"])
+    send(running, recorded())
+    assert all(scores(span) == {} for span in spans_at(receiver, 3).values())
+
+
 # --- admin, page, command -------------------------------------------------------------------------------------------------
 
 

@@ -12,10 +12,8 @@ from spangrade import config
 from spangrade.delivery.content import ContentPolicy
 from spangrade.errors import ConfigError
 from spangrade.model.policy import Placed
-from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns
+from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
 from spangrade.scoring.settings import Settings
-
-_OFF = ("off", "false", "0", "no")
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def check(given: Arguments) -> Said:
 def _evaluators(given: Arguments, file: config.FileConfig) -> list[Placed]:
     found = placed_evaluators(list(given.metrics) or list(file.metrics), list(given.judges) or list(file.judges))
     elsewhere = given.score == "agent" or file.score == "agent"
-    if elsewhere or os.environ.get("SPANGRADE_SCORING", "").strip().lower() in _OFF:
+    if elsewhere or scoring_off():
         return []
     return found
 

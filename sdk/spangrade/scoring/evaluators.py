@@ -1,5 +1,6 @@
 """Evaluators as an application or a configuration file names them → what the pipeline runs. The same in both hosts."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,6 +12,13 @@ from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live, place
 from spangrade.metrics.catalog import resolve
 from spangrade.model.policy import Placed
+
+
+def scoring_off() -> bool:
+    """The kill switches that stop scoring: ``SPANGRADE_SCORING=off``, and ``SPANGRADE_DISABLED``, which stops all."""
+    scoring = os.environ.get("SPANGRADE_SCORING", "").strip().lower()
+    disabled = os.environ.get("SPANGRADE_DISABLED", "").strip().lower()
+    return scoring in ("off", "false", "0", "no") or disabled in ("true", "1", "yes", "on")
 
 
 def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Placed]:
