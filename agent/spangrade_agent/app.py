@@ -4,6 +4,7 @@ Started downstream first (queues, pipeline) and upstream last (receivers); ended
 acknowledged that could not be sent on any more.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +111,9 @@ class Agent:
             raise ConfigError(
                 "mode: tap sends scores only, so it needs a destination (--forward URL, or destinations:)"
             )
-        return make_upstream(found[0]) if found else None
+        # As in the SDK: port 4317 means gRPC, unless the variable says otherwise.
+        protocol = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or None
+        return make_upstream(found[0], protocol) if found else None
 
     # --- life ----------------------------------------------------------------------------------------------------------
 
@@ -223,7 +226,13 @@ class Agent:
             "spangrade_hold_evicted_total": ("Calls that left at the hold's bound", "counter", lambda: hold.evicted),
         }
         rows = [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
-        return [*rows, *self._queue_gauges(), *self._store_gauges()]
+        refused = self.relay.refused
+
+        def by_answer() -> Mapping[Labels, float]:
+            return {(("signal", signal), ("answer", kind.value)): n for (signal, kind), n in list(refused.items())}
+
+        told = Gauge("spangrade_requests_refused_total", "Requests the destination refused", "counter", by_answer)
+        return [*rows, told, *self._queue_gauges(), *self._store_gauges()]
 
     def _store_gauges(self) -> Sequence[Gauge]:
         store = self.store

@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from spangrade import _guard
+from spangrade._log import once
 from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import SpanSink
 from spangrade.model.span import SpanData
@@ -67,6 +68,7 @@ class Relay:
         self._lock = threading.Lock()
         self._seen: OrderedDict[tuple[bytes, bytes], None] = OrderedDict()
         self.counts = Counts()
+        self.refused: dict[tuple[Signal, Kind], int] = {}  # requests that the destination did not take, by its answer
 
     def ingest(self, signal: Signal, body: bytes, encoding: Encoding) -> Answer:
         """Take one request; see `Ingest`."""
@@ -87,7 +89,18 @@ class Relay:
         # A tap is given a copy: the original goes its own way, so nothing of it is sent on.
         if self._upstream is None or self._mode == "tap" or not body:
             return Answer()
-        return self._upstream.send(signal, body)
+        answer = self._upstream.send(signal, body)
+        if answer.kind is not Kind.OK:
+            with self._lock:
+                self.refused[signal, answer.kind] = self.refused.get((signal, answer.kind), 0) + 1
+            once(
+                f"relay:{signal}:{answer.kind}",
+                "the destination does not take requests; their senders are told so, and this is said once",
+                signal=signal,
+                answer=answer.kind.value,
+                message=answer.message[:200],
+            )
+        return answer
 
     def _traces(self, body: bytes, encoding: Encoding) -> Answer:
         if self._carriers.full():

@@ -205,6 +205,20 @@ def test_the_sender_is_told_when_the_upstream_is_away_and_nothing_is_held_then(a
     assert answer.kind is Kind.RETRY
     assert len(running.sink.hold) == 0
     assert running.relay.counts.received == 0
+    assert (
+        'spangrade_requests_refused_total{signal="traces",answer="retry"} 1'
+        in get(running.addresses.admin, "/metrics")[1]
+    )
+
+
+def test_spans_go_on_by_grpc_where_the_destination_speaks_it(
+    agent: Callable[..., Agent], receiver: ReceiverProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = agent(metrics=["length_words"])
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    sidecar = agent(metrics=["overlap"], endpoint=f"http://{gateway.addresses.grpc}")
+    send(sidecar, recorded())
+    assert set(scores(spans_at(receiver, 3)["chat"])) == {"overlap", "length_words"}
 
 
 def test_unreadable_requests_are_refused_and_good_spans_of_a_bad_one_kept(agent: Callable[..., Agent]) -> None:

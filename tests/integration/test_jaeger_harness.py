@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from . import jaeger_build
-from .conftest import CONFIG, Jaeger
+from .conftest import Jaeger
 
 MakeExporter = Callable[[Jaeger], SpanExporter]
 
@@ -123,14 +122,6 @@ def test_jaeger_has_no_logs_over_grpc_and_answers_unimplemented(jaeger: Jaeger) 
             export("logs.v1.LogsService")
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
         export("trace.v1.TraceService")
-
-
-@pytest.mark.usefixtures("jaeger")  # so that there is a binary, or the same skip or failure as elsewhere
-def test_the_configuration_is_valid_with_its_default_ports() -> None:
-    binary = jaeger_build.ensure_jaeger()
-    env = {name: value for name, value in os.environ.items() if not name.startswith("JAEGER_")}
-    result = subprocess.run([binary, "validate", "--config", CONFIG], env=env, capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr.decode()
 
 
 # The build, with a `go` that is a script: what is claimed here is not about Jaeger.

@@ -79,7 +79,9 @@ def _last_before_answer(answering: Sequence[Call], retrievals: Sequence[Call]) -
         before = [call for call in found if call.span.end_ns <= limit]
         if before:
             return max(before, key=by_end)
-    return None
+    # Some clocks cut a start to whole milliseconds and not an end (JavaScript's), so a quick model seems to have ended
+    # before the retrieval that fed it: what had started by then counts.
+    return max((call for call in found if call.span.start_ns <= last.span.end_ns), key=by_end, default=None)
 
 
 def described(others: Sequence[Call]) -> list[dict[str, Any]]:

@@ -389,3 +389,11 @@ def test_the_sample_cannot_be_changed(group: Group) -> None:
     sample = sample_of(group.calls["search"])
     with pytest.raises(TypeError, match="snapshot"):
         sample.documents[0]["content"] = "B"
+
+
+def test_a_clock_that_cuts_starts_to_milliseconds_does_not_lose_the_documents(group: Group) -> None:
+    """JavaScript's: the model seems to have ended before the retrieval that it waited for."""
+    group.add("rag", "chain", 0, 100)
+    group.add("find", "retriever", 10, 13, "rag", documents("found"))
+    group.add("chat", "llm", 12, 12, "rag")
+    assert texts(group.root("rag")) == ["found"]
