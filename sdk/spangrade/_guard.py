@@ -1,35 +1,41 @@
 """The one place where our own faults stop, so that none reaches the application (promise 1).
 
 A fault is logged once per place and kind, counted, and shown to the test suite, whose autouse fixture raises it again.
+Of a fault only its type is logged: its message can hold what users wrote, or a key, and to ask for it runs its own code.
 """
 
 import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from spangrade import _classes
 from spangrade._log import once
 
-_lock = threading.Lock()
+# A finalizer of ours may meet a fault while the garbage collector interrupts whoever holds this.
+_lock = threading.RLock()
 _count = 0
 _observers: list[Callable[[str, BaseException], None]] = []
 
 
 def swallowed(where: str, fault: BaseException) -> None:
-    """Record a fault of ours that was stopped at ``where``."""
+    """Record a fault of ours that was stopped at ``where``. Never raises, whatever the fault's class does."""
     global _count
     with _lock:
         _count += 1
         observers = tuple(_observers)
-    once(
-        f"guard:{where}:{type(fault).__name__}",
-        "spangrade had a fault of its own; the application is not affected",
-        level="error",
-        where=where,
-        error=type(fault).__name__,
-        detail=str(fault)[:200],
-    )
-    for observer in observers:
-        observer(where, fault)
+    for tell in (_log, *observers):
+        try:
+            tell(where, fault)
+        except Exception:  # noqa: BLE001, S112 - a log handler of the application's: nobody is left to tell
+            continue
+
+
+def _log(where: str, fault: BaseException) -> None:
+    # A class can be named anything at run time, text of a user's too.
+    name = _classes.name(type(fault))
+    error = name if name.isidentifier() else "?"
+    event = "spangrade had a fault of its own; the application is not affected"
+    once(f"guard:{where}:{error}", event, level="error", where=where, error=error)
 
 
 def count() -> int:
@@ -61,11 +67,10 @@ class guard:  # noqa: N801 - used like a keyword: `with guard("place"):`
         return None
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
+        self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
     ) -> bool:
-        if fault is None:
-            return False
-        if not isinstance(fault, Exception):
+        # issubclass of the type: isinstance would ask the fault for its __class__.
+        if fault is None or not issubclass(type(fault), Exception):
             return False
         swallowed(self._where, fault)
         return True

@@ -7,7 +7,8 @@ neither, hence our own flag: `trace` and the processor ask `active()`.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from typing import Any
 
 from opentelemetry import context as otel_context
 
@@ -31,6 +32,21 @@ def active() -> bool:
     return _evaluating.get()
 
 
+def detach(token: Any) -> None:
+    """Take back what `opentelemetry.context.attach` set, or a context variable, where there is something to take back.
+
+    A coroutine or generator that is collected while it waits ends in another context than it began in. The public
+    ``detach`` logs an ERROR with a traceback then, although nothing is wrong: the context it began in is gone.
+    """
+    if type(token) is not Token:  # another runtime context than OpenTelemetry's own (OTEL_PYTHON_CONTEXT)
+        otel_context.detach(token)
+        return
+    try:
+        token.var.reset(token)
+    except (ValueError, RuntimeError):
+        pass
+
+
 @contextmanager
 def evaluator_scope() -> Iterator[None]:
     """Everything inside belongs to an evaluator. No span of the application is current in it (the context is empty)."""
@@ -42,5 +58,5 @@ def evaluator_scope() -> Iterator[None]:
     try:
         yield
     finally:
-        _evaluating.reset(flag)
-        otel_context.detach(token)
+        detach(flag)
+        detach(token)

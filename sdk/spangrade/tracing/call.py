@@ -66,8 +66,7 @@ class TracedCall:
     """
 
     __slots__ = (
-        "_ended", "_first_chunk", "_started", "context", "input_set", "kind", "metadata", "name", "output_set", "span",
-        "span_context",
+        "_ended", "_first_chunk", "_started", "input_set", "kind", "name", "output_set", "span", "span_context",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str) -> None:
@@ -75,8 +74,6 @@ class TracedCall:
         self.kind = kind
         self.input_set = False
         self.output_set = False
-        self.metadata: dict[str, Any] = {}
-        self.context: dict[str, Any] = {}
         self.span_context: Context | None = None
         self.span: Span = trace_api.INVALID_SPAN
         self._ended = False
@@ -101,8 +98,13 @@ class TracedCall:
         self.span_context = otel_context.get_current()
         return self
 
+    @property
+    def silent(self) -> bool:
+        """Whether the call runs as if untraced."""
+        return self.span is trace_api.INVALID_SPAN
+
     def attach(self) -> Any:
-        """Make the span current here; the token goes to `detach` in the same task or thread, before any yield."""
+        """Make the span current here; the token goes to `_suppress.detach` in the same task or thread, before any yield."""
         assert self.span_context is not None
         return otel_context.attach(self.span_context)
 
@@ -132,8 +134,10 @@ class TracedCall:
     def fail(self, fault: BaseException) -> None:
         """The application's exception: ERROR status and an exception event. Cancellation is no error."""
         with _guard.guard("trace.fail"):
+            if not self.span.is_recording():
+                return
             kind = type(fault).__name__
-            if isinstance(fault, Exception):
+            if issubclass(type(fault), Exception):
                 text = bounded(_message(fault), 4_096)
                 # Our own event, not record_exception: that one formats the traceback of whatever the exception holds.
                 self.span.add_event("exception", {"exception.type": type_name(fault), "exception.message": text})
@@ -157,7 +161,7 @@ class TracedCall:
         return self._ended
 
 
-def _message(fault: Exception) -> str:
+def _message(fault: BaseException) -> str:
     try:
         return str(fault)
     except Exception:  # noqa: BLE001 - str() of an exception is the application's code
@@ -186,7 +190,7 @@ class Running:
     def __exit__(
         self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
     ) -> None:
-        otel_context.detach(self._token)
+        _suppress.detach(self._token)
         self.leave(fault)
 
     def leave(self, fault: BaseException | None) -> None:

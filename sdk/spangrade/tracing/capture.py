@@ -8,9 +8,10 @@ from typing import Any, Final, Literal, get_args
 from opentelemetry.trace import Span
 
 from spangrade import semconv as s
-from spangrade._values import dumps, snapshot, to_text
+from spangrade._classes import reads_once
+from spangrade._values import CUT_ITEMS, MAX_BYTES, MAX_NODES, captured, dumps, fit, json_within, to_text
 from spangrade.errors import ConfigError
-from spangrade.model.documents import read_documents
+from spangrade.model.documents import CUT, MAX_DOCUMENTS, read_documents
 
 CallKind = Literal["llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail"]
 KINDS: Final = get_args(CallKind)
@@ -108,36 +109,91 @@ def write_output(span: Span, kind: str, value: Any) -> None:
     """The call's output, in the same forms; of a retriever or reranker, its documents (each content once)."""
     if value is None:
         return
-    documents = read_documents(value) if kind in ("retriever", "reranker") else None
+    documents = documents_of(value) if gives_documents(kind) else None
     if documents is not None:
-        span.set_attribute(s.RETRIEVAL_DOCUMENTS, dumps(snapshot(list(documents))))
+        write_documents(span, documents)
     else:
         _write(span, kind, value, (s.OUTPUT_MESSAGES, "assistant"), (s.OI_OUTPUT, s.OI_OUTPUT_MIME))
 
 
+def gives_documents(kind: str) -> bool:
+    """Whether what such a call returns is read as documents."""
+    return kind in ("retriever", "reranker")
+
+
+def documents_of(value: Any) -> Sequence[dict[str, Any]] | None:
+    """`read_documents` of a value that we were not given but that passes by: what can be read once only is left alone, and
+    of a long list no more is looked at than is kept."""
+    if reads_once(type(value)):
+        return None
+    if type(value) is not list or len(value) <= MAX_DOCUMENTS:
+        return read_documents(value)
+    found = read_documents(value[:MAX_DOCUMENTS])
+    return note_cut(list(found), len(value)) if found is not None else None
+
+
+def write_documents(span: Span, documents: Sequence[dict[str, Any]]) -> None:
+    """Documents as `read_documents` gives them."""
+    span.set_attribute(s.RETRIEVAL_DOCUMENTS, json_within(lambda room: _documents(documents, room), MAX_BYTES))
+
+
+def write_object(span: Span, key: str, value: Mapping[str, Any]) -> None:
+    """A JSON object."""
+    span.set_attribute(key, json_within(lambda room: captured(value, room), MAX_BYTES))
+
+
+def _documents(documents: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    # What was cut is said as `read_documents` says it, not by a document of its own.
+    note = _object(_object(documents[-1], "metadata"), CUT) if documents else {}
+    kept = [document for document in captured(list(documents), room) if isinstance(document, dict)]
+    return note_cut(kept, note.get("given", len(documents)))
+
+
+def note_cut(kept: list[dict[str, Any]], given: int) -> list[dict[str, Any]]:
+    """Say on the last document kept how many there were, where some were left out."""
+    if kept and len(kept) < given:
+        metadata = _object(kept[-1], "metadata")
+        kept[-1]["metadata"] = {**metadata, CUT: {**_object(metadata, CUT), "given": given, "kept": len(kept)}}
+    return kept
+
+
+def _object(held: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = held.get(key)
+    return found if isinstance(found, dict) else {}
+
+
 def _write(span: Span, kind: str, value: Any, messages: tuple[str, str], plain: tuple[str, str]) -> None:
+    limit = MAX_BYTES // 2 if Form.both else MAX_BYTES
     if kind == "llm" or Form.both:
-        span.set_attribute(messages[0], dumps(_messages(value, messages[1])))
+        span.set_attribute(messages[0], json_within(lambda room: _messages(value, messages[1], room), limit))
     if kind != "llm" or Form.both:
-        _write_value(span, *plain, value)
+        text, is_json = to_text(value, limit)
+        span.set_attributes({plain[0]: text, plain[1]: s.MIME_JSON if is_json else s.MIME_TEXT})
 
 
-def _write_value(span: Span, key: str, mime_key: str, value: Any) -> None:
-    text, is_json = to_text(value)
-    span.set_attributes({key: text, mime_key: s.MIME_JSON if is_json else s.MIME_TEXT})
-
-
-def _messages(value: Any, role: str) -> list[dict[str, Any]]:
+def _messages(value: Any, role: str, room: int) -> list[dict[str, Any]]:
     """GenAI messages of a text, of chat messages (``[{"role", "content"}]``, alone or under ``messages``), or of anything."""
-    plain = snapshot(value)
+    if type(value) is dict and type(value.get("messages")) is list:
+        value = value["messages"]
+    plain = captured(value, room)
     if isinstance(plain, dict) and isinstance(plain.get("messages"), list):
         plain = plain["messages"]
-    if isinstance(plain, list) and plain and all(isinstance(m, dict) and "role" in m for m in plain):
-        return [_message(m) for m in plain]
     if isinstance(plain, dict) and "role" in plain:
-        return [_message(plain)]
-    text = plain if isinstance(plain, str) else dumps(plain)
+        plain = [plain]
+    if _is_chat(plain):
+        if plain[-1] == CUT_ITEMS and type(value) is list:
+            # What was asked stands at the end: rather lose the beginning.
+            plain = captured(value[-MAX_NODES:][::-1], room)[::-1]
+        return [_message(message) for message in plain if isinstance(message, dict) and "role" in message]
+    text = plain if isinstance(plain, str) else fit(dumps(plain), room)
     return [{"role": role, "parts": [{"type": "text", "content": text}]}]
+
+
+def _is_chat(plain: Any) -> bool:
+    if not isinstance(plain, list) or not plain:
+        return False
+    whole = plain[:-1] if plain[-1] == CUT_ITEMS else plain
+    return bool(whole) and all(isinstance(message, dict) and "role" in message for message in whole)
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +209,8 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
             parts.append(
                 {"type": "text", "content": text} if isinstance(text, str) else {"type": "generic", "content": item}
             )
-    for call in message.get("tool_calls") or ():
-        function = call.get("function", {}) if isinstance(call, dict) else {}
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function", {}) if isinstance(call, dict) else None
         parts.append({"type": "tool_call", "id": call.get("id"), **function} if isinstance(function, dict) else call)
     return {"role": message["role"], "parts": parts}

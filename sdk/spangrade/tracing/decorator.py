@@ -2,17 +2,15 @@
 
 import functools
 import inspect
-import types
 from collections.abc import Callable
 from contextvars import ContextVar
+from sys import getrefcount
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from opentelemetry import context as otel_context
-
-from spangrade import _guard
+from spangrade import _guard, _suppress
 from spangrade.errors import ConfigError
-from spangrade.tracing import streams
+from spangrade.tracing import returned, streams
 from spangrade.tracing.call import Running, TracedCall, off
 from spangrade.tracing.capture import Arguments, CallKind, check_kind
 
@@ -39,7 +37,10 @@ def trace(
 
     ``@trace``, ``@trace(name=..., kind=...)``, or ``with trace(name="lookup", kind="tool") as call:``. Works on plain
     and async functions, generators, async generators and methods; what the function returns, raises and yields is
-    unchanged. A plain function that returns a generator or an awaitable is traced to the end of that.
+    unchanged. A function that returns a new generator, async generator or coroutine is traced to the end of that; one
+    that it keeps for itself is returned untouched. Whether a function is a generator function or a coroutine function
+    stays as it is (`inspect.isgeneratorfunction`), and Python then gives nobody the word before the first step: of
+    these, a call with the wrong arguments raises its TypeError at the first ``next`` or ``await``.
 
     Args:
         name: the span's name; default the function's qualified name.
@@ -112,9 +113,6 @@ class Tracing:
         self.__exit__(kind, fault, tb)
 
 
-_STREAMS = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)
-
-
 def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
     """The wrapper of the function's own kind, so that frameworks which look at the kind are not misled."""
     arguments = Arguments(fn)
@@ -130,17 +128,23 @@ def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
             _guard.swallowed("trace.arguments", fault)
         return call
 
-    plain = inspect.unwrap(fn)
     wrapper: Callable[..., Any]
-    if inspect.isasyncgenfunction(plain):
+    if _is(inspect.isasyncgenfunction, fn):
         wrapper = streams.async_generator(fn, begin)
-    elif inspect.isgeneratorfunction(plain):
-        wrapper = streams.generator(fn, begin)
-    elif inspect.iscoroutinefunction(plain):
-        wrapper = _coroutine(fn, begin)
+    elif _is(inspect.isgeneratorfunction, fn):
+        wrapper = streams.generator(fn, begin, awaited=streams.is_awaited(getattr(fn, "__code__", None)))
+    elif _is(inspect.iscoroutinefunction, fn):
+        wrapper = returned.coroutine(fn, begin)
     else:
         wrapper = _function(fn, begin)
     return functools.wraps(fn)(wrapper)
+
+
+def _is(what: Callable[[Any], bool], fn: Callable[..., Any]) -> bool:
+    # Of the function itself: what a decorator below us has wrapped says nothing of what its wrapper returns.
+    if what(fn) or inspect.isroutine(fn) or isinstance(fn, functools.partial):
+        return what(fn)
+    return what(type(fn).__call__)
 
 
 def _function(fn: Callable[..., Any], begin: streams.Begin) -> Callable[..., Any]:
@@ -156,46 +160,7 @@ def _function(fn: Callable[..., Any], begin: streams.Begin) -> Callable[..., Any
             call.end()
             raise
         finally:
-            otel_context.detach(token)
-        if isinstance(result, _STREAMS):
-            return _follow(result, call)
-        call.output(result)
-        call.end()
-        return result
+            _suppress.detach(token)
+        return returned.settle(getrefcount(result), result, call)
 
     return traced
-
-
-def _coroutine(fn: Callable[..., Any], begin: streams.Begin) -> Callable[..., Any]:
-    async def traced(*args: Any, **kwargs: Any) -> Any:
-        if off():
-            return await fn(*args, **kwargs)
-        return await _awaited(fn(*args, **kwargs), begin(args, kwargs))
-
-    return traced
-
-
-async def _awaited(coroutine: Any, call: TracedCall) -> Any:
-    token = call.attach()
-    try:
-        result = await coroutine
-    except BaseException as fault:
-        call.fail(fault)
-        call.end()
-        raise
-    finally:
-        otel_context.detach(token)
-    if isinstance(result, _STREAMS):
-        return _follow(result, call)
-    call.output(result)
-    call.end()
-    return result
-
-
-def _follow(result: Any, call: TracedCall) -> Any:
-    """A function returned a generator or a coroutine: its call lasts as long as that does."""
-    if isinstance(result, types.AsyncGeneratorType):
-        return streams.async_generator(lambda: result, lambda _a, _k: call)()
-    if isinstance(result, types.GeneratorType):
-        return streams.generator(lambda: result, lambda _a, _k: call)()
-    return _awaited(result, call)

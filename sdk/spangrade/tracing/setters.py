@@ -1,15 +1,18 @@
 """What application code says of the call it is in. Outside of a traced call each does nothing but warn once."""
 
+import itertools
+import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import trace as trace_api
 from opentelemetry.trace import Span
+from pydantic_core import from_json
 
 from spangrade import _guard
 from spangrade import semconv as s
 from spangrade._log import once
-from spangrade._values import bounded, dumps, snapshot
+from spangrade._values import MAX_NODES, bounded
 from spangrade.model.documents import read_documents
 from spangrade.tracing import capture
 from spangrade.tracing.call import TracedCall, current_call, off
@@ -65,31 +68,53 @@ def set_retrieval_documents(docs: Any) -> None:
         if (here := _here("set_retrieval_documents")) is not None:
             documents = read_documents(docs)
             if documents is not None:
-                here[0].set_attribute(s.RETRIEVAL_DOCUMENTS, dumps(snapshot(list(documents))))
+                capture.write_documents(here[0], documents)
 
 
 def set_metadata(metadata: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-    """The application's own labels for this call (tenant, prompt version); later keys win."""
+    """The application's own labels for this call (tenant, prompt version), beside those it has; later keys win."""
     with _guard.guard("set_metadata"):
-        _merge("set_metadata", s.OI_METADATA, {**(metadata or {}), **more})
+        _merge("set_metadata", s.OI_METADATA, metadata, more)
 
 
 def set_context(context: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-    """Anything else that evaluators should see in ``sample.context``; later keys win."""
+    """Anything else that evaluators should see in ``sample.context``, beside what is there; later keys win."""
     with _guard.guard("set_context"):
-        _merge("set_context", s.CONTEXT, {**(context or {}), **more})
+        _merge("set_context", s.CONTEXT, context, more)
 
 
-def _merge(what: str, key: str, values: Mapping[str, Any]) -> None:
+# Reading an attribute and writing it again is two steps, and a span may be shared by threads.
+_merging: Final = threading.RLock()
+
+
+def _merge(what: str, key: str, given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> None:
     here = _here(what)
     if here is None:
         return
-    span, call = here
-    kept: dict[str, Any] = {}
-    if call is not None:
-        kept = call.metadata if key == s.OI_METADATA else call.context
-    kept.update(values)
-    span.set_attribute(key, dumps(snapshot(kept)))
+    values = dict(itertools.islice(given.items(), MAX_NODES)) if given is not None else {}
+    values.update(more)
+    span = here[0]
+    with _merging:
+        # What the span holds and not what we remember: another instrumentation, or the application, may have said some.
+        capture.write_object(span, key, {**_held(span, key), **values})
+
+
+def _held(span: Span, key: str) -> dict[str, Any]:
+    """The JSON object in an attribute; of anything else there, an object that keeps it under the attribute's own word."""
+    attributes = getattr(span, "attributes", None)  # not in the API, but every recording span of the SDK shows them
+    held = attributes.get(key) if isinstance(attributes, Mapping) else None
+    if held is None:
+        return {}
+    if isinstance(held, str):
+        try:
+            read = from_json(held)
+        except ValueError:
+            read = None
+        if isinstance(read, dict):
+            return read
+        if held.startswith("{"):  # cut by a limit on attributes: it cannot be continued
+            return {}
+    return {key.rpartition(".")[2]: held}
 
 
 def set_session(id: str, user: str | None = None) -> None:  # noqa: A002 - the word of the conventions

@@ -1,0 +1,123 @@
+"""A traced function may return a stream: a generator, an async generator or a coroutine. Its call lasts as long as that.
+
+The caller gets one of the same kind that steps through it. That is only right for a stream that is new and that nobody
+else holds: one that an object keeps, and hands out again and again, must not end with what we put around it. Such a one
+is returned as it is, and the call is over.
+"""
+
+import inspect
+import opcode
+import types
+from collections.abc import Callable, Coroutine, Generator
+from sys import getrefcount
+from typing import Any, Final
+
+from spangrade import _guard, _suppress
+from spangrade import semconv as s
+from spangrade.tracing import streams
+from spangrade.tracing.call import TracedCall
+
+
+def settle(owners: int, result: Any, call: TracedCall) -> Any:
+    """End the call with its result, or follow the stream that it is. ``owners``: the reference count of the result as a
+    local variable of whoever asks."""
+    kind = type(result)  # not isinstance: that asks what is no stream for its __class__, and a lazy proxy would wake up
+    if kind is types.GeneratorType or kind is types.CoroutineType or kind is types.AsyncGeneratorType:
+        try:
+            if owners <= _SOLE and not call.silent and _is_new(result):
+                return _follow(result, call)
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("trace.follow", fault)
+    call.output(result)
+    call.end()
+    return result
+
+
+def coroutine(make: Callable[..., Any], begin: streams.Begin) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """A coroutine function that awaits ``make(...)``."""
+
+    async def traced(*args: Any, **kwargs: Any) -> Any:
+        inner = make(*args, **kwargs)
+        call = begin(args, kwargs)
+        token = call.attach()
+        try:
+            result = await inner
+        except BaseException as fault:
+            call.fail(fault)
+            call.end()
+            raise
+        finally:
+            _suppress.detach(token)
+        return settle(getrefcount(result), result, call)
+
+    return traced
+
+
+def _empty() -> Generator[None, None, None]:
+    yield
+
+
+def _sole() -> int:
+    result = _empty()
+    return getrefcount(result)
+
+
+# What a count is for a local variable that nothing else refers to; it differs between versions of Python.
+_SOLE: Final = _sole()
+
+
+def _is_new(stream: Any) -> bool:
+    if type(stream) is types.GeneratorType:
+        return inspect.getgeneratorstate(stream) == inspect.GEN_CREATED
+    if type(stream) is types.CoroutineType:
+        return inspect.getcoroutinestate(stream) == inspect.CORO_CREATED
+    state = getattr(inspect, "getasyncgenstate", None)
+    if state is not None:
+        return bool(state(stream) == "AGEN_CREATED")
+    # Python 3.11 has no word for it. There a new one stands where it was made.
+    frame = stream.ag_frame
+    made = opcode.opmap["RETURN_GENERATOR"]
+    return frame is not None and not stream.ag_running and stream.ag_code.co_code[frame.f_lasti] == made
+
+
+class _Owed:
+    """A stream that is the caller's to step, with its call. Whoever steps it takes it; if it is closed or dropped before
+    that, as a stream that never began runs no code of its own, not even a ``finally``, the call ends with this."""
+
+    __slots__ = ("_call", "_stream")
+
+    def __init__(self, stream: Any, call: TracedCall) -> None:
+        self._stream = stream
+        self._call = call
+
+    def take(self) -> Any:
+        stream, self._stream = self._stream, None
+        return stream
+
+    def begin(self, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> TracedCall:
+        return self._call
+
+    def __del__(self) -> None:
+        if self._stream is None:
+            return
+        try:
+            if type(self._stream) is types.CoroutineType:
+                self._stream.close()  # Python has warned of ours, under its name, if it is to be warned of
+            self._call.span.set_attribute(s.ENDED, "unconsumed")
+            self._call.end()
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("trace.unconsumed", fault)
+
+
+def _follow(stream: Any, call: TracedCall) -> Any:
+    owed = _Owed(stream, call)
+    wrapper: Callable[..., Any]
+    if type(stream) is types.CoroutineType:
+        wrapper = coroutine(owed.take, owed.begin)
+    elif type(stream) is types.AsyncGeneratorType:
+        wrapper = streams.async_generator(owed.take, owed.begin)
+    else:
+        wrapper = streams.generator(owed.take, owed.begin, awaited=streams.is_awaited(stream.gi_code))
+    following: Any = wrapper()
+    following.__name__, following.__qualname__ = stream.__name__, stream.__qualname__
+    return following
