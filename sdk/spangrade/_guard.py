@@ -4,6 +4,7 @@ A fault is logged once per place and kind, counted, and shown to the test suite,
 Of a fault only its type is logged: its message can hold what users wrote, or a key, and to ask for it runs its own code.
 """
 
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -53,6 +54,16 @@ def observe(observer: Callable[[str, BaseException], None]) -> Callable[[], None
             _observers.remove(observer)
 
     return remove
+
+
+def _after_fork() -> None:
+    # The thread that held the lock does not exist in the child.
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class guard:  # noqa: N801 - used like a keyword: `with guard("place"):`
