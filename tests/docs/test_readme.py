@@ -68,6 +68,19 @@ def test_every_small_example_runs_offline_and_says_something(example: str) -> No
     assert len(done.stdout.splitlines()) >= 3
 
 
+@pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README, re.DOTALL))
+def test_every_yaml_block_is_a_configuration_for_both_hosts(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spangrade.config import FileConfig, load
+    from spangrade_agent.config import read
+
+    monkeypatch.setenv("SPANGRADE_TOKEN", "0123456789abcdef0123")
+    file = tmp_path / "agent.yaml"
+    file.write_text(block)
+    assert read(file).metrics == load(file, FileConfig).metrics
+
+
 def test_the_folders_that_the_readme_names_are_there() -> None:
     for folder in re.findall(r"\| `(\w+)/` \|", README):
         assert (REPOSITORY / folder).is_dir(), folder
