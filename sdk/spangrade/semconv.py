@@ -53,9 +53,7 @@ MIME_JSON: Final = "application/json"
 # --- Spangrade's own: on a traced call -------------------------------------------------------------------------------
 CONTEXT: Final = "spangrade.context"  # JSON object given by set_context()
 SCORED_BY: Final = "spangrade.scored_by"  # string[]: evaluators that somebody has taken, "name@confighash"
-ENDED: Final = (
-    "spangrade.ended"  # how a call ended where it is no plain return: complete (a stream), closed, cancelled, error
-)
+ENDED: Final = "spangrade.ended"  # how a call ended where it is no plain return: complete (a stream), closed, unconsumed, cancelled, error
 
 # --- Spangrade's own: on a score --------------------------------------------------------------------------------------
 SCORE_ID: Final = "spangrade.score.id"

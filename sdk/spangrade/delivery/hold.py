@@ -45,7 +45,9 @@ class Hold:
         self._release = release
         self._max_spans = max_spans
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        # Re-entrant, as all locks on the way of an ended span: the garbage collector may end an abandoned stream's span
+        # in the middle of anything.
+        self._lock = threading.RLock()
         self._held: dict[int, Held] = {}  # in order of arrival
         self._deadlines: list[tuple[float, int]] = []  # a heap; entries of spans that have left are skipped
         self._bytes = 0
@@ -154,7 +156,7 @@ class Hold:
 
     def after_fork(self) -> None:
         """In a forked child: the held spans are the parent's to export."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._held = {}
         self._deadlines = []
         self._bytes = 0

@@ -89,7 +89,7 @@ class LogEvents:
         # Room for all that may wait to hear how it went: the processor drops the oldest in silence.
         self._provider.add_log_record_processor(BatchLogRecordProcessor(exporter, max_queue_size=2 * _MAX_WAITING))
         self._logger = self._provider.get_logger(SCOPE)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: dict[str, Callable[[str | None], None]] = {}  # score id → who wants to know how it went
         exporter.exported = self._exported
 
@@ -143,7 +143,7 @@ class LogEvents:
 
     def after_fork(self) -> None:
         """In a forked child: who waits is the parent's."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting = {}
 
     def force_flush(self, timeout_millis: int) -> bool:

@@ -42,7 +42,7 @@ class OpenSpans:
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], _Open] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _all.add(self)
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class OpenSpans:
     def after_fork(self) -> None:
         """In a forked child open spans are the parent's: what ends here has no ancestor in this process."""
         self._open = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
 
 _all: weakref.WeakSet[OpenSpans] = weakref.WeakSet()

@@ -54,7 +54,7 @@ class Ledger:
     """Thread-safe counts for all evaluators of one pipeline, past ones included."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._counts: dict[str, Counts] = {}
         self._reporters: tuple[Reporter, ...] = ()
 
@@ -113,5 +113,5 @@ class Ledger:
 
     def after_fork(self) -> None:
         """In a forked child: the counts are the parent's, and so may be whoever held the lock."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._counts = {}
