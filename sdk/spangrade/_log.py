@@ -26,7 +26,7 @@ log: Any = structlog.wrap_logger(
 
 _MAX_KEYS = 1024
 _said: set[str] = set()
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def once(key: str, event: str, *, level: str = "warning", **fields: Any) -> None:
@@ -45,7 +45,7 @@ def once(key: str, event: str, *, level: str = "warning", **fields: Any) -> None
 def _after_fork() -> None:
     # The thread that held the lock does not exist in the child.
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -36,7 +36,7 @@ class Room:
 
     def __init__(self, max_bytes: int) -> None:
         self._max = max_bytes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._used = 0
 
     @property

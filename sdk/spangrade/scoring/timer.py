@@ -36,7 +36,7 @@ class Timer:
         self._clock = clock
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._next_tick = float("inf")
 
     @property
