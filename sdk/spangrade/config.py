@@ -43,7 +43,7 @@ class LiveEntry(Strict):
 
 
 class JudgeEntry(Strict):
-    """The keys are `LlmJudge`'s parameters; ``live`` is true, or a policy."""
+    """The keys are `LlmJudge`'s parameters; ``live`` is true, or a policy; ``timeout`` in seconds, retries included."""
 
     name: str
     criteria: str
@@ -55,6 +55,7 @@ class JudgeEntry(Strict):
     live: bool | LiveEntry = False
     model: str | None = None
     temperature: float | None = None
+    timeout: float | None = Field(default=None, gt=0)
     match: dict[str, str] = Field(default_factory=dict)
 
 

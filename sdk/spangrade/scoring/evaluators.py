@@ -46,14 +46,17 @@ def _metric(given: Any) -> Placed:
 def _judge(given: Any) -> Placed:
     if not isinstance(given, JudgeEntry):
         return place(given)
-    arguments = given.model_dump(exclude={"live", "match"}, exclude_none=True)
+    arguments = given.model_dump(exclude={"live", "match", "timeout"}, exclude_none=True)
     if "fields" in arguments:
         arguments["fields"] = tuple(arguments["fields"])
     arguments["examples"] = tuple(arguments["examples"])
+    judge = LlmJudge(**arguments, live=given.live is True)
+    if given.timeout is not None:
+        judge = judge.with_timeout(given.timeout)
     if isinstance(given.live, LiveEntry):
-        placed = live(LlmJudge(**arguments), **given.live.model_dump(exclude_none=True))
+        placed = live(judge, **given.live.model_dump(exclude_none=True))
     else:
-        placed = place(LlmJudge(**arguments, live=given.live))
+        placed = place(judge)
     return replace(placed, match=given.match)
 
 

@@ -1,5 +1,6 @@
 """The configuration file: the constructor's names, environment variables, and errors that name the key."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import spangrade as sg
 from spangrade import semconv as s
 from spangrade.config import FileConfig, load
+from spangrade.scoring.evaluators import placed_evaluators
 from spangrade.testing import CollectingExporter, event_scores
 
 
@@ -26,6 +28,7 @@ judges:
     scale: binary
     model: judge-1
     live: {rate: 1.0, when: "overlap.fail", budget: {calls_per_hour: 10}}
+    timeout: 7
 redact: {patterns: ['\\d{4}']}
 hold: 3
 export_explanations: false
@@ -53,6 +56,8 @@ def test_a_file_configures_everything(
     score = event_scores(span)["shouting"]
     assert score[s.SCORE_VALUE] == 1.0
     assert s.EXPLANATION not in score
+    (judge,) = load(os.environ["SPANGRADE_CONFIG"], FileConfig).judges
+    assert placed_evaluators([], [judge])[0].evaluator.timeout == 7
 
 
 def test_an_argument_wins_over_the_file(tmp_path: Path, exporter: CollectingExporter) -> None:
