@@ -80,8 +80,11 @@ class guard:  # noqa: N801 - used like a keyword: `with guard("place"):`
     def __exit__(
         self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
     ) -> bool:
-        # issubclass of the type: isinstance would ask the fault for its __class__.
-        if fault is None or not issubclass(type(fault), Exception):
+        if fault is None or not self._stops(type(fault)):
             return False
         swallowed(self._where, fault)
         return True
+
+    def _stops(self, kind: type[BaseException]) -> bool:
+        # Asked of the type: isinstance would ask the fault for its __class__.
+        return issubclass(kind, Exception)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
 from spangrade import _guard, _suppress
 
@@ -18,24 +17,11 @@ def own_thread() -> Iterator[None]:
         yield
 
 
-class shield:  # noqa: N801 - used like a keyword: `with shield("place"):`
-    """Like `_guard.guard`, and on our own threads for every ``BaseException``. On a thread of the application's, what is
+class shield(_guard.guard):  # noqa: N801 - used like a keyword: `with shield("place"):`
+    """A `_guard.guard` that on our own threads stops every ``BaseException``. On a thread of the application's, what is
     no fault (its Ctrl-C, its greenlet's time-out) is the application's, and passes."""
 
-    __slots__ = ("_where",)
+    __slots__ = ()
 
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
-    ) -> bool:
-        if fault is None:
-            return False
-        if not isinstance(fault, Exception) and not getattr(_here, "ours", False):
-            return False
-        _guard.swallowed(self._where, fault)
-        return True
+    def _stops(self, kind: type[BaseException]) -> bool:
+        return getattr(_here, "ours", False) or super()._stops(kind)

@@ -20,6 +20,13 @@ class Away(BaseException):
     """As gevent's Timeout is: no Exception."""
 
 
+class Unaskable(BaseException):
+    """No Exception either, and whoever looks at it meets another fault."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
 class RaisingSink(CollectingSink):
     """Raises ``fault`` from one of its methods, the first ``times`` times."""
 
@@ -145,6 +152,30 @@ def test_a_callback_that_raises_anything_does_not_end_the_lanes_thread(swallowed
     assert [type(fault) for _, fault in swallowed_faults] == [SystemExit]
     swallowed_faults.clear()
     lane.close()
+
+
+def test_what_a_fault_answers_when_asked_changes_nothing(swallowed_faults: list[Any]) -> None:
+    passed: list[type[BaseException]] = []
+    try:
+        with shield("here"):
+            raise Unaskable
+    except BaseException as fault:
+        passed.append(type(fault))
+    lived = threading.Event()
+
+    def ours() -> None:
+        with own_thread():
+            with shield("there"):
+                raise Unaskable
+            lived.set()
+
+    thread = threading.Thread(target=ours)
+    thread.start()
+    thread.join()
+    assert passed == [Unaskable]
+    assert lived.is_set()
+    assert [(where, type(fault)) for where, fault in swallowed_faults] == [("there", Unaskable)]
+    swallowed_faults.clear()
 
 
 def test_on_the_applications_thread_its_own_interrupts_pass(swallowed_faults: list[Any]) -> None:
