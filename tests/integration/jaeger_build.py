@@ -14,7 +14,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -122,19 +122,25 @@ def _build(root: Path) -> Path:
 
 def _run(command: list[str], cwd: Path, log: Path, *, timeout: float) -> None:
     env = {
-        **os.environ,
         # Static, and built alike with and without a C compiler.
         "CGO_ENABLED": "0",
         # A go.work in a parent folder would take over the build.
         "GOWORK": "off",
     }
-    ended = "did not end"
+    if fault := run_logged(command, cwd, log, timeout, env):
+        raise BuildError(f"Jaeger {VERSION} could not be built: {fault}")
+
+
+def run_logged(
+    command: Sequence[str], cwd: Path, log: Path, timeout: float, env: Mapping[str, str] | None = None
+) -> str | None:
+    """Run a command of an installation; what it prints goes into `log`. None, or what went wrong and the log's end."""
     try:
         with log.open("ab") as out:
             code = subprocess.run(
                 command,
                 cwd=cwd,
-                env=env,
+                env={**os.environ, **(env or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -142,16 +148,14 @@ def _run(command: list[str], cwd: Path, log: Path, *, timeout: float) -> None:
                 check=False,
             ).returncode
         if code == 0:
-            return
+            return None
         ended = f"ended with exit code {code}"
     except subprocess.TimeoutExpired:
         ended = f"did not end within {timeout:.0f} s"
     except OSError as error:
         ended = f"could not be started ({error})"
     tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
-    raise BuildError(
-        f"Jaeger {VERSION} could not be built: `{command[0]} {command[1]}` {ended}. Log: {log}. Its last lines:\n{tail}"
-    )
+    return f"`{' '.join(command[:4])}` {ended}. Log: {log}. Its last lines:\n{tail}"
 
 
 @contextmanager

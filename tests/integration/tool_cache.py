@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .jaeger_build import cache_root
+from .jaeger_build import cache_root, run_logged
 from .processes import unavailable
-
-LOG_TAIL_LINES = 25
 
 
 class InstallError(RuntimeError):
@@ -50,27 +46,8 @@ def run(command: Sequence[str], folder: Path, timeout: float, env: Mapping[str, 
     Raises:
         InstallError: it failed; the message ends with the end of the log.
     """
-    log = folder / "install.log"
-    ended = f"did not end within {timeout:.0f} s"
-    try:
-        with log.open("ab") as out:
-            code = subprocess.run(
-                command,
-                cwd=folder,
-                env={**os.environ, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                timeout=timeout,
-                check=False,
-            ).returncode
-        if code == 0:
-            return
-        ended = f"ended with exit code {code}"
-    except subprocess.TimeoutExpired:
-        pass
-    tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
-    raise InstallError(f"`{' '.join(command[:4])}` {ended}. Log: {log}. Its last lines:\n{tail}")
+    if fault := run_logged(command, folder, folder / "install.log", timeout, env):
+        raise InstallError(fault)
 
 
 def fingerprint(*files: Path) -> str:
