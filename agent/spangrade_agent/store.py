@@ -41,7 +41,7 @@ MAX_WAITING: Final = 16 * 1024 * 1024  # characters
 @dataclass(frozen=True, slots=True)
 class StoreStats:
     """What the store holds, and what it let go or never took, by reason: ``count``, ``bytes``, ``age``, and ``busy``:
-    so much waited to be redacted that this sample was not taken."""
+    so much waited to be redacted that this sample was not taken (``busy_results``: this pair's end)."""
 
     samples: int
     bytes: int
@@ -135,8 +135,13 @@ class SampleStore:
             name = sample_id(key)
             with self._lock:
                 known = name in self._entries or name in self._coming
-            if known:
-                self._intake.put(partial_of(self._ended, name, evaluator, outcome, reason, tuple(records), probability))
+            if not known:
+                return
+            work = partial_of(self._ended, name, evaluator, outcome, reason, tuple(records), probability)
+            cost = 1_024 + sum(len(record.graded.explanation or "") for record in records)
+            if not self._intake.put(work, cost, spare=MAX_WAITING):
+                with self._lock:
+                    self._left["busy_results"] += 1
 
     # --- what the page asks --------------------------------------------------------------------------------------------
 

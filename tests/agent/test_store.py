@@ -482,6 +482,21 @@ def test_what_waits_is_bounded_and_what_is_refused_is_counted() -> None:
     assert ids(store.recent(2)) == [100, 99]
 
 
+def test_the_ends_of_pairs_that_wait_are_bounded_too() -> None:
+    hook = SlowHook()
+    store = SampleStore(redact=hook)
+    key = give(store, 1, Sample("q", "a"))
+    assert hook.entered.wait(30)
+    graded = Graded("overlap", 1.0, explanation="x" * 1_000_000)
+    record = ScoreRecord(SpanRef(*key[:2], name="answer"), OVERLAP, graded, 5, duration_s=0.25)
+    for _ in range(60):
+        store.ended(key, OVERLAP, Outcome.SCORED, "", [record], 1.0)
+    hook.go.set()
+    assert store.flush(30)
+    assert 25 <= store.stats().left["busy_results"] <= 30
+    assert [r.outcome for r in only(store).results] == ["scored"]
+
+
 def test_after_the_end_nothing_is_taken_and_everything_can_be_read() -> None:
     store = SampleStore()
     begin(store, 1)

@@ -31,13 +31,15 @@ class Intake:
         self._waiting = 0
         self._closed = False
 
-    def put(self, work: Work, cost: int = 0) -> bool:
+    def put(self, work: Work, cost: int, *, spare: int = 0) -> bool:
         """Hand over; never blocks. False: refused, because ``cost`` does not fit, or nothing is taken any more.
+
+        ``spare``: so much more room is there for this piece, because it completes what was taken before.
 
         A single piece that is larger than all room is taken when nothing else waits.
         """
         with self._lock:
-            if self._closed or (cost and self._waiting and self._waiting + cost > self._room):
+            if self._closed or (self._waiting and self._waiting + cost > self._room + spare):
                 return False
             if self._thread is None and not self._start():
                 return False
