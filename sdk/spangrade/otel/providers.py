@@ -1,6 +1,7 @@
 """Whose provider it is: one that we make, one that we join, or one that is taken over. What exports stands at its end."""
 
 import threading
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from spangrade._log import once
 from spangrade.delivery.log_events import LogEvents
 from spangrade.otel import destinations as otlp
-from spangrade.otel import sdk_private
+from spangrade.otel import sdk_private, theirs
 from spangrade.otel.batch import batch
 from spangrade.otel.exporter import ScoringExporter, SettlingExporter
 from spangrade.otel.ids import OwnIdGenerator
@@ -32,6 +33,10 @@ class Runtime:
     given: Any = None  # the provider that `configure` was given, which calls are traced through
     settling: list[SettlingExporter] = field(default_factory=list)  # those of `exporters`, whose failures count
     retiring: list[threading.Thread] = field(default_factory=list)  # chains of before that are still exporting
+    logs: bool = False  # scores leave as log events too
+
+
+_made: weakref.WeakSet[TracerProvider] = weakref.WeakSet()  # by us: only these are ours to shut down
 
 
 def attach(said: Said, before: Runtime | None) -> Runtime | None:
@@ -45,6 +50,8 @@ def attach(said: Said, before: Runtime | None) -> Runtime | None:
 def _attach(said: Said, before: Runtime | None) -> Runtime | None:
     """Make, join or take over a provider; the runtime of the call before where it is the same one."""
     given = said.tracer_provider or trace_api.get_tracer_provider()
+    if before is not None and not _still_there(before):
+        before = None
     if before is not None and (said.tracer_provider is None or before.provider is given):
         if before.own_provider:
             _rechain(before, said)
@@ -64,11 +71,21 @@ def _attach(said: Said, before: Runtime | None) -> Runtime | None:
     return _foreign_provider(given, said)
 
 
+def _still_there(runtime: Runtime) -> bool:
+    """False when the processor that we placed has been shut down with its provider, or replaced together with it."""
+    mine = runtime.processor
+    if mine is None:
+        return True  # a ScoringExporter: whoever placed it knows
+    placed = theirs.Placed(runtime.provider)
+    return not mine.ended and (not placed.known or any(part is mine for part in placed.parts))
+
+
 def _own_provider(said: Said) -> Runtime:
     resource = Resource.create({SERVICE_NAME: said.service_name} if said.service_name else {})
     runtime = Runtime(None, None, True)
     chain = _chain(runtime, said)
     runtime.provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=OwnIdGenerator())
+    _made.add(runtime.provider)
     _place(runtime, chain)
     if said.tracer_provider is None:
         trace_api.set_tracer_provider(runtime.provider)
@@ -78,7 +95,7 @@ def _own_provider(said: Said) -> Runtime:
 def _place(runtime: Runtime, chain: SpanProcessor) -> None:
     """A processor of ours with ``chain`` behind it into the runtime's provider."""
     runtime.processor = SpangradeProcessor(chain)
-    runtime.processor.settles, runtime.processor.provider = True, runtime.provider
+    runtime.processor.settles, runtime.processor.provider = True, theirs.KnownTracer(runtime.provider)
     runtime.provider.add_span_processor(runtime.processor)
 
 
@@ -112,31 +129,40 @@ def _rechain(runtime: Runtime, said: Said) -> None:
 
 
 def _foreign_provider(provider: Any, said: Said) -> Runtime:
-    processors = sdk_private.processors_of(provider)
-    for existing in processors or ():
+    placed = theirs.Placed(provider)
+    for existing in placed.parts:
         if isinstance(existing, SpangradeProcessor):  # one of ours from before, or the application placed one itself
             if existing.ended and not existing.settles:
                 continue  # what stands behind it was shut down with it
-            existing.provider = provider
+            existing.provider = theirs.KnownTracer(provider)
             runtime = Runtime(provider, existing, False)
             if existing.ended:
                 existing.revive()
                 existing.next = _chain(runtime, said)
-                runtime.own_provider = True
+                runtime.own_provider = provider in _made
             return runtime
-    if any(isinstance(getattr(p, "span_exporter", None), ScoringExporter) for p in processors or ()):
+    if any(isinstance(part, ScoringExporter) for part in placed.parts):
         return Runtime(provider, None, False)  # scoring happens there; a processor beside it would do it again
-    if processors is not None and not any(map(sdk_private.is_exporting, processors)):
-        # Nobody exports these spans (an empty provider): they are ours to hold and send.
+    if placed.known and not _is_somebodys(placed, said):
+        # Nobody exports these spans: they are ours to hold and send.
         runtime = Runtime(provider, None, False)
         _place(runtime, _chain(runtime, said))
         return runtime
     processor = SpangradeProcessor(None)
-    processor.provider = provider
+    processor.provider = theirs.KnownTracer(provider)
     runtime = Runtime(provider, processor, False)
     if not (said.take_over and _take_over(runtime)):
         provider.add_span_processor(processor)
     return runtime
+
+
+def _is_somebodys(placed: theirs.Placed, said: Said) -> bool:
+    """Whether the spans of a provider are exported already; one that may send them by a way of its own counts, too,
+    unless we were told where to: what somebody else traces goes to no new place unasked."""
+    if any(map(theirs.exports, placed.parts)):
+        return True
+    told = said.exporter is not None or any(otlp.endpoint_of("traces", each) for each in said.endpoints)
+    return not told and any(map(theirs.reads_ended, placed.parts))
 
 
 def _take_over(runtime: Runtime) -> bool:
@@ -146,7 +172,7 @@ def _take_over(runtime: Runtime) -> bool:
     behind = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
 
     def change(found: tuple[SpanProcessor, ...]) -> tuple[SpanProcessor, ...]:
-        moved = [p for p in found if p is not mine and sdk_private.is_exporting(p)]
+        moved = [p for p in found if p is not mine and theirs.exports(p)]
         for one in moved:
             behind.add_span_processor(one)
         mine.next = behind
@@ -160,6 +186,7 @@ def _take_over(runtime: Runtime) -> bool:
 
 def log_pipeline(runtime: Runtime, said: Said) -> LogEvents | None:
     """A logs pipeline where the destination is known: our own OTLP, or an endpoint that was said."""
+    runtime.logs = False
     if not otlp.logs_wanted():
         return None
     if said.endpoints != [None]:
@@ -170,6 +197,7 @@ def log_pipeline(runtime: Runtime, said: Said) -> LogEvents | None:
         where = None  # late mode: the environment says where
     else:
         return None
+    runtime.logs = True
     resource = getattr(runtime.provider, "resource", None)
     return LogEvents(otlp.log_exporter(where), resource or Resource.create({}), said.policy)
 
@@ -180,6 +208,9 @@ def mode_of(runtime: Runtime) -> str:
         return "a ScoringExporter holds calls for their scores"
     if runtime.own_provider:
         return "own provider: calls are held for their scores, then exported"
+    if runtime.exporters:
+        return "existing provider, which nobody else exports: calls are held for their scores, then exported"
     if runtime.processor.next is not None:
         return "existing provider: calls are held for their scores, then go on to its exporters"
-    return "late: the existing provider exports its spans; scores leave as evaluation spans through it"
+    logs = " and as log events" if runtime.logs else ""
+    return f"late: the existing provider exports its spans; scores leave as evaluation spans through it{logs}"
