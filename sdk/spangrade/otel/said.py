@@ -60,6 +60,9 @@ def check(given: Arguments) -> Said:
     for key in ("metrics", "judges", "destinations", "instrument"):
         if isinstance(getattr(given, key), str):
             raise ConfigError(f"{key} is a list; for one of them write {key}=[{getattr(given, key)!r}]")
+    for name in given.instrument:
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError(f"instrument: {name!r} is not the name of a library, such as 'openai'")
     if given.exporter is not None and not isinstance(given.exporter, SpanExporter):
         raise ConfigError(f"exporter {type(given.exporter).__name__} is not an opentelemetry.sdk SpanExporter")
     if given.score not in ("here", "agent"):
