@@ -4,6 +4,7 @@ import os
 
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from spangrade._threads import unbound
 from spangrade.delivery.hold import MAX_SPANS
 
 
@@ -14,4 +15,7 @@ def batch(exporter: SpanExporter, schedule_delay_millis: float | None = None) ->
         usual = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "2048"))
     except ValueError:
         usual = 2048  # the SDK says what is wrong with it
-    return BatchSpanProcessor(exporter, max_queue_size=usual + MAX_SPANS, schedule_delay_millis=schedule_delay_millis)
+    size = usual + MAX_SPANS
+    return unbound(
+        lambda: BatchSpanProcessor(exporter, max_queue_size=size, schedule_delay_millis=schedule_delay_millis)
+    )

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import SpanProcessor, SynchronousMultiSpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade._log import once
+from spangrade._threads import unbound
 from spangrade.delivery.log_events import LogEvents
 from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private, theirs
@@ -53,7 +54,7 @@ def _attach(said: Said, before: Runtime | None) -> Runtime | None:
     if before is not None and not _still_there(before):
         before = None
     if before is not None and (said.tracer_provider is None or before.provider is given):
-        if before.own_provider:
+        if before.own_provider or before.exporters:
             _rechain(before, said)
         elif said.take_over and before.processor is not None and before.processor.next is None:
             _take_over(before)
@@ -115,7 +116,7 @@ def _chain(runtime: Runtime, said: Said) -> SpanProcessor:
 
 
 def _rechain(runtime: Runtime, said: Said) -> None:
-    """A later `configure` of our own provider: what it says of exporting replaces what was said before."""
+    """A later `configure` where what exports is ours: what it says of that replaces what was said before."""
     assert runtime.processor is not None
     same = said.exporter is not None and said.exporter in runtime.exporters
     if same or (said.exporter is None and said.endpoints == [None] and runtime.exporters):
@@ -123,9 +124,9 @@ def _rechain(runtime: Runtime, said: Said) -> None:
     old = runtime.processor.next
     runtime.processor.next = _chain(runtime, said)
     if old is not None:
-        thread = threading.Thread(target=old.shutdown, name="spangrade-retire", daemon=True)
+        thread = threading.Thread(target=old.shutdown, name="spangrade-retire-exporter", daemon=True)
         runtime.retiring.append(thread)
-        thread.start()
+        unbound(thread.start)
 
 
 def _foreign_provider(provider: Any, said: Said) -> Runtime:
@@ -199,7 +200,7 @@ def log_pipeline(runtime: Runtime, said: Said) -> LogEvents | None:
         return None
     runtime.logs = True
     resource = getattr(runtime.provider, "resource", None)
-    return LogEvents(otlp.log_exporter(where), resource or Resource.create({}), said.policy)
+    return unbound(lambda: LogEvents(otlp.log_exporter(where), resource or Resource.create({}), said.policy))
 
 
 def mode_of(runtime: Runtime) -> str:
