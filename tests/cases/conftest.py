@@ -1,5 +1,6 @@
-"""What the cases share: Spangrade on with metrics, and the samples they saw."""
+"""What the cases share: Spangrade on with metrics, and the samples they saw; a request as ASGI has it."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -67,3 +68,26 @@ def parent_of() -> Callable[[Any], int | None]:
 def output(span: Any) -> Any:
     """What a span recorded as output."""
     return span.attributes.get(s.OI_OUTPUT)
+
+
+def scope_of(path: str, query: str = "") -> dict[str, Any]:
+    """A GET request."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(b"host", b"x")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+
+
+async def endless() -> Any:
+    """A client that stays and says nothing."""
+    await asyncio.Event().wait()

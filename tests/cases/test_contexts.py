@@ -44,7 +44,7 @@ def by_submit_carried(question: str) -> Any:
 
 def by_map_carried(question: str) -> Any:
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(carried(retrieve), [question]))[0]
+        return next(iter(pool.map(carried(retrieve), [question])))
 
 
 def _in_thread(fn: Callable[..., Any], question: str) -> Any:

@@ -4,7 +4,6 @@ A stream's call lasts to its last chunk, what the stream calls nests under it, a
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -16,10 +15,9 @@ from fastapi.responses import StreamingResponse
 from opentelemetry import trace as trace_api
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tests.cases.conftest import Product, output
+from tests.cases.conftest import Product, endless, output, scope_of
 
 import spangrade as sg
-from spangrade import semconv as s
 
 BUILDING = (
     "a StreamingResponse that a traced route returns is not followed to its end yet: the call ends with the return"
@@ -181,96 +179,6 @@ def test_two_streams_at_once_keep_their_own_children(product: Product) -> None:
         assert "".join(mine) == output(span)
     assert len(product.named("lookup")) == 20
     assert len(product.samples) == 6
-
-
-def scope_of(path: str, query: str = "") -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "root_path": "",
-        "headers": [(b"host", b"x")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
-
-
-async def endless() -> Any:
-    await asyncio.Event().wait()
-
-
-@sg.trace
-async def never_ends(gate: asyncio.Event) -> AsyncIterator[str]:
-    yield "first"
-    await gate.wait()
-    yield "never"
-
-
-def test_a_client_that_hangs_up_ends_the_call_once_with_what_it_got(
-    product: Product, caplog: pytest.LogCaptureFixture
-) -> None:
-    app = FastAPI()
-
-    @app.get("/")
-    async def route() -> StreamingResponse:
-        return StreamingResponse(never_ends(asyncio.Event()))
-
-    async def main() -> None:
-        first = asyncio.Event()
-
-        async def send(message: Any) -> None:
-            if message.get("body"):
-                first.set()
-
-        async def receive() -> Any:
-            await first.wait()
-            return {"type": "http.disconnect"}
-
-        await app(scope_of("/"), receive, send)
-
-    asyncio.run(main())
-    span = product.only("never_ends")
-    assert output(span) == "first"
-    assert span.status.status_code.name == "UNSET"
-    assert span.attributes[s.ENDED] in ("cancelled", "closed")
-    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
-    assert [sample.output for sample in product.samples] == ["first"]
-
-
-def test_a_plain_stream_whose_client_hangs_up_ends_when_it_is_let_go(product: Product) -> None:
-    """Starlette steps it in a thread and never closes it: what ends it is that nobody holds it any more."""
-    app, gate = FastAPI(), threading.Event()
-
-    @sg.trace
-    def slow() -> Iterator[str]:
-        yield "first"
-        gate.wait(10)
-        yield "second"
-
-    @app.get("/")
-    async def route() -> StreamingResponse:
-        return StreamingResponse(slow())
-
-    async def main() -> None:
-        async def send(message: Any) -> None:
-            if message.get("body"):
-                gate.set()
-                raise OSError("client has gone")
-
-        try:
-            await app(scope_of("/"), endless, send)
-        except Exception as fault:
-            assert "client" in repr(fault) or "Client" in repr(fault)  # noqa: PT017
-
-    asyncio.run(main())
-    span = product.only("slow")
-    assert output(span) == "first"
-    assert span.status.status_code.name == "UNSET"
 
 
 def test_a_stream_that_fails_half_way_is_an_error_with_what_it_gave(product: Product) -> None:
