@@ -7,7 +7,7 @@ from opentelemetry import trace as trace_api
 from opentelemetry.util._once import Once
 
 from spangrade import _log
-from spangrade.otel import bootstrap
+from spangrade.otel import bootstrap, said
 from spangrade.testing import CollectingExporter, no_swallowed_faults
 from spangrade.tracing import call
 
@@ -30,6 +30,8 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             "SPANGRADE_REQUIRE_INTEGRATION",
         ):
             monkeypatch.delenv(name)
+    # A metric that a loaded machine starts a second late must not decide what a test sees. Tests of the hold give their own.
+    monkeypatch.setattr(said, "METRIC_HOLD_S", said.JUDGE_HOLD_S)
     _forget_global_provider()
     _log.forget_said()
     yield

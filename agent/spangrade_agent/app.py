@@ -16,6 +16,7 @@ from spangrade._log import log
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.sink import SpanSink
 from spangrade.errors import ConfigError
+from spangrade.judges.providers import close_connections
 from spangrade.model.policy import Placed
 from spangrade.scoring.clock import SystemClock
 from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
@@ -197,6 +198,8 @@ class Agent:
             self.store.close(1.0)
         if self._upstream is not None:
             self._upstream.close()
+        with _guard.guard("agent.judges"):
+            close_connections()
         return done
 
     # --- what the admin listener shows ---------------------------------------------------------------------------------

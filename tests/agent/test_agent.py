@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 import spangrade as sg
 from spangrade import semconv as s
 from spangrade.testing import CollectingExporter
+from spangrade_agent import app
 from spangrade_agent.app import Agent
 from spangrade_agent.config import AgentConfig
 from spangrade_agent.wire import Kind
@@ -44,7 +45,9 @@ def receiver(receiver_process: ReceiverProcess) -> ReceiverProcess:
 
 
 @pytest.fixture
-def agent(receiver: ReceiverProcess) -> Iterator[Callable[..., Agent]]:
+def agent(receiver: ReceiverProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Agent]]:
+    # A metric that a loaded machine starts a second late must not decide what a test sees.
+    monkeypatch.setattr(app, "METRIC_HOLD_S", app.JUDGE_HOLD_S)
     made: list[Agent] = []
 
     def make(**settings: Any) -> Agent:

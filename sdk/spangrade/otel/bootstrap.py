@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from spangrade import _guard
 from spangrade._log import log
 from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
+from spangrade.judges.providers import close_connections
 from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import live_exporters
@@ -206,6 +207,7 @@ def shutdown() -> None:
         finally:
             engine.close_accounts()
             set_engine(None)
+            close_connections()
 
 
 def _end_exports(runtime: Runtime, end: float) -> None:

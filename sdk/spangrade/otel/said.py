@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import TracerProvider
@@ -14,6 +14,9 @@ from spangrade.errors import ConfigError
 from spangrade.model.policy import Placed
 from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
 from spangrade.scoring.settings import Settings
+
+METRIC_HOLD_S: Final = 1.0
+JUDGE_HOLD_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,10 @@ def _evaluators(given: Arguments, file: config.FileConfig) -> list[Placed]:
 
 
 def _settings(hold: float | None) -> Settings:
-    if hold is None:
-        return Settings()
+    hold = JUDGE_HOLD_S if hold is None else hold
     if isinstance(hold, bool) or not isinstance(hold, (int, float)) or not 0 <= hold <= 600:
         raise ConfigError(f"hold {hold!r} is not a number of seconds from 0 to 600")
-    return Settings(metric_hold=min(1.0, hold), judge_hold=float(hold))
+    return Settings(metric_hold=min(METRIC_HOLD_S, hold), judge_hold=float(hold))
 
 
 def _endpoints(endpoint: str | None, destinations: Sequence[Any]) -> list[str | None]:

@@ -98,6 +98,7 @@ def test_no_metric_can_harm_the_application(bad: str, exporter: CollectingExport
 def test_a_metric_that_hangs_delays_its_span_by_the_hold_and_no_longer(exporter: CollectingExporter) -> None:
     release = threading.Event()
 
+    @sg.metric(timeout=60)
     def hangs(sample: sg.Sample) -> float:
         release.wait()
         return 1.0
@@ -109,6 +110,7 @@ def test_a_metric_that_hangs_delays_its_span_by_the_hold_and_no_longer(exporter:
     assert engine is not None
     assert _until(lambda: len(engine.sink.hold) == 0 and engine.sink.hold.expired == 1)
     assert not sg.flush(1.5)
+    assert _until(lambda: bool(exporter.named("answer")))
     (span,) = exporter.named("answer")
     assert set(event_scores(span)) == {"yes"}
     release.set()
@@ -149,6 +151,7 @@ def test_a_judge_that_hangs_is_given_up_on_and_the_span_has_left_before(exporter
     assert engine is not None
     assert _until(lambda: len(engine.sink.hold) == 0 and engine.sink.hold.expired == 1)
     assert not sg.flush(1.5)
+    assert _until(lambda: bool(exporter.named("answer")))
     (span,) = exporter.named("answer")
     assert set(event_scores(span)) == {"yes"}
     assert counts("helpful").pending == 1

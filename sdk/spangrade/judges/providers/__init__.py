@@ -4,6 +4,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from spangrade.errors import JudgeError
 from spangrade.judges.providers.base import JudgeClient, JudgeReply, JudgeRequest, Message
@@ -11,9 +12,10 @@ from spangrade.judges.providers.base import JudgeClient, JudgeReply, JudgeReques
 if TYPE_CHECKING:
     from spangrade.judges.providers.openai_compatible import OpenAICompatible
 
-__all__ = ["JudgeClient", "JudgeReply", "JudgeRequest", "Message", "client_from_environment"]
+__all__ = ["JudgeClient", "JudgeReply", "JudgeRequest", "Message", "client_from_environment", "close_connections"]
 
 OPENAI: Final = "https://api.openai.com/v1"
+_ours: "WeakSet[OpenAICompatible]" = WeakSet()
 
 
 def client_from_environment() -> JudgeClient:
@@ -40,11 +42,20 @@ def client_from_environment() -> JudgeClient:
     return _shared(base_url, key)
 
 
+def close_connections() -> None:
+    """Close this process's connections of every client that `client_from_environment` has given; a client that is asked
+    again opens new ones. Clients that the application made are left alone."""
+    for client in list(_ours):
+        client.close()
+
+
 @lru_cache(maxsize=32)
 def _shared(base_url: str, key: str) -> "OpenAICompatible":
     from spangrade.judges.providers.openai_compatible import OpenAICompatible
 
-    return OpenAICompatible(base_url, key or None)
+    client = OpenAICompatible(base_url, key or None)
+    _ours.add(client)
+    return client
 
 
 def _origin(url: str) -> tuple[str, str]:
