@@ -472,7 +472,7 @@ def test_no_thread_of_ours_knows_anything_of_the_request_in_which_it_starts(
     around: dict[str, str | None], exporter: CollectingExporter
 ) -> None:
     reply = '{"explanation": "e", "verdict": "pass"}'
-    judge = sg.LlmJudge(name="j", criteria="c", live=True).with_client(ScriptedJudgeClient(reply))
+    judge = sg.LlmJudge(name="j", criteria="c", model="m", live=True).with_client(ScriptedJudgeClient(reply))
     token = REQUEST.set("a request")
     sg.configure(metrics=[yes], judges=[sg.live(judge, rate=1.0)], exporter=exporter)
     answer("a")
