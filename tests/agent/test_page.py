@@ -236,6 +236,34 @@ def test_without_text_the_page_says_so_and_shows_the_scores() -> None:
     assert "✗ fail" in shown
 
 
+def test_what_came_too_fast_to_be_kept_is_said_samples_and_results_apart() -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def hangs(text: str) -> str:
+        entered.set()
+        assert go.wait(30)
+        return text
+
+    store = SampleStore(redact=hangs)
+    span = SpanData(1, 1, None, "answer", 0, 1, {})
+    call, sample = Call(span, Reading("t", kind="llm")), Sample("x" * 10_000_000, "a")
+    assert "too fast" not in ask(page(store)).text
+    store.began((1, 1, "root"), call, sample, [OVERLAP])
+    assert entered.wait(30)
+    for number in (2, 3, 4):
+        store.began((number, number, "root"), call, sample, [OVERLAP])
+    shown = ask(page(store)).text
+    assert "3 more came too fast to be redacted and kept" in shown
+    assert "pending" not in shown
+    long = Graded("overlap", 0.25, "fail", False, "x" * 20_000_000)
+    for _ in range(3):  # the first has the room that is spared for results, the others none
+        store.ended((1, 1, "root"), OVERLAP, Outcome.SCORED, "", [ScoreRecord(SpanRef(1, 1), OVERLAP, long, 5)], 1.0)
+    shown = ask(page(store)).text
+    assert "2 results of kept samples came too fast too: pending for good" in shown
+    go.set()
+    assert store.close(30)
+
+
 def test_without_a_store_the_counts_are_still_there() -> None:
     _, ledger = filled()
     app = page(None, ledger)

@@ -106,7 +106,8 @@ class _Routes:
         kept, samples = Kept(None), []
         if self._store is not None:
             stats = self._store.stats()
-            kept = Kept(self._store.keeps, stats.samples, stats.bytes, stats.left.get("busy", 0))
+            busy, results = (stats.left.get(reason, 0) for reason in ("busy", "busy_results"))
+            kept = Kept(self._store.keeps, stats.samples, stats.bytes, busy, results)
             samples = self._store.recent(PER_PAGE + 1, view.before, view.evaluator, view.label)
         called = host_of(request.header("host") or "localhost")
         page = overview(self._settings, view, self._ledger.snapshot(), kept, samples, self._clock.time_ns(), called)

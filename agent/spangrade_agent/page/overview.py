@@ -59,12 +59,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the store says of itself; ``content`` is `SampleStore.keeps`, None when there is no store."""
+    """What the store says of itself; ``content`` is `SampleStore.keeps`, None when there is no store. ``refused`` and
+    ``refused_results``: samples, and ends of pairs of kept samples, that it did not take."""
 
     content: str | None
     samples: int = 0
     bytes: int = 0
     refused: int = 0
+    refused_results: int = 0
 
 
 def overview(
@@ -97,6 +99,9 @@ def _kept(kept: Kept) -> str:
     how = {"redacted": "text redacted", "keep": "text as it came", "none": "without text"}[kept.content]
     held = f"{counted(kept.samples, 'sample')}, {size(kept.bytes)}" if kept.samples else "no sample yet"
     refused = f"; {kept.refused:,} more came too fast to be redacted and kept" if kept.refused else ""
+    if kept.refused_results:
+        results = counted(kept.refused_results, "result")
+        refused += f"; {results} of kept samples came too fast too: pending for good"
     return f"{held}, {how}{refused}"
 
 
