@@ -10,6 +10,7 @@ from typing import Any, Final
 from spangrade import _guard
 from spangrade._log import log, once
 from spangrade.scoring.clock import Clock, SystemClock
+from spangrade_agent.backoff import Backoff
 from spangrade_agent.wire import Answer, Kind, Signal, Upstream
 
 SHUTDOWN: Final = "shutdown"  # the reason of a drop at `close`; the other reasons are the values of `Kind`
@@ -18,22 +19,6 @@ _REJECTED_SAID_S: Final = 60.0
 
 OnResult = Callable[[Sequence[Any], bool, str], None]
 Wait = Callable[[threading.Condition, float], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Seconds between tries: ``first``, doubled up to ``most``, each between half and all of it. A time that the upstream
-    names is waited in full (up to ``told_most``: what names a day is a mistake) and up to a tenth longer."""
-
-    first: float = 1.0
-    most: float = 30.0
-    told_most: float = 600.0
-
-    def delay(self, tries: int, told: float | None, chance: float) -> float:
-        """``tries``: failed ones so far, from 1. ``chance``: 0 to 1."""
-        if told is not None and told > 0:
-            return min(told, self.told_most) * (1 + chance / 10)
-        return float(min(self.most, self.first * 2 ** min(tries - 1, 30)) * (1 + chance) / 2)
 
 
 @dataclass(slots=True)
@@ -306,12 +291,8 @@ class ForwardQueue:
     def _log(self, reason: str | None, message: str, rejected: int) -> None:
         names = {"upstream": self._name, "signal": self._signal, "answer": message}
         if reason is not None:
-            once(
-                f"forward:{reason}:{self._name}:{self._signal}",
-                "data was dropped; see the counters for how much",
-                reason=reason,
-                **names,
-            )
+            key = f"forward:{reason}:{self._name}:{self._signal}"
+            once(key, "data was dropped; see the counters for how much", reason=reason, **names)
         now = self._clock.monotonic()
         if rejected and now - self._rejected_said >= _REJECTED_SAID_S:
             self._rejected_said = now

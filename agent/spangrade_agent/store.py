@@ -20,20 +20,21 @@ from spangrade.samples.reading import Call
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade_agent.page.intake import Intake
 from spangrade_agent.page.records import (
+    Key,
     StoredResult,
     StoredSample,
     blank,
     matches,
     merged,
+    sample_id,
     size_of_results,
     size_of_sample,
     with_results,
 )
-from spangrade_agent.page.texts import MAX_TEXT, Content, Texts, scored, short
+from spangrade_agent.page.texts import MAX_TEXT, Content, Texts, scored, short, weight
 
 __all__ = ["Content", "Key", "SampleStore", "StoreStats", "StoredResult", "StoredSample", "sample_id"]
 
-Key = tuple[int, int, str]  # trace id, span id, target
 DAY_S: Final = 86_400.0
 MAX_WAITING: Final = 16 * 1024 * 1024  # characters
 
@@ -116,7 +117,7 @@ class SampleStore:
             with self._lock:
                 self._coming[name] += 1
             work = partial_of(self._began, name, arrived, key, call, sample, tuple(evaluators), partial)
-            if not self._intake.put(work, _weight(sample)):
+            if not self._intake.put(work, weight(sample)):
                 with self._lock:
                     self._came(name)
                     self._left["busy"] += 1
@@ -293,14 +294,3 @@ class SampleStore:
         if records:
             return tuple(scored(info, outcome, reason, record, self._texts) for record in records)
         return (replace(blank(info), outcome=outcome.value, reason=bounded(reason, 256), probability=probability),)
-
-
-def sample_id(key: Key) -> str:
-    """Trace id, span id and target, joined by hyphens: safe in a path."""
-    return f"{key[0]:032x}-{key[1]:016x}-{key[2]}"
-
-
-def _weight(sample: Sample) -> int:
-    """About how many characters wait with a sample. Not worth a walk: a value that is no text counts as a long one."""
-    values = [sample.input, sample.output, *(document.get("content") for document in sample.documents)]
-    return sum(len(v) if isinstance(v, str) else MAX_TEXT for v in values if v is not None) + 1_024

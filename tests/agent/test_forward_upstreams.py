@@ -26,7 +26,9 @@ from spangrade_agent.http_server import HttpServer
 from spangrade_agent.receivers.grpc import METHODS, GrpcReceiver
 from spangrade_agent.receivers.http import otlp_app
 from spangrade_agent.receivers.listen import ServerTls
-from spangrade_agent.upstreams import ClientTls, grpc_upstream, http_upstream, make_upstream
+from spangrade_agent.upstreams import ClientTls, make_upstream
+from spangrade_agent.upstreams.grpc import grpc_upstream
+from spangrade_agent.upstreams.http import http_upstream
 from spangrade_agent.wire import Answer, Encoding, Kind, Signal, Upstream
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"

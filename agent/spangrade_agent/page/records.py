@@ -7,12 +7,19 @@ from typing import Any, Final
 
 from spangrade.model.evaluator import EvaluatorInfo
 
+Key = tuple[int, int, str]  # trace id, span id, target
+
 PENDING: Final = "pending"
 # What records cost beside their texts: measured with tracemalloc, rounded up.
 _RECORD_BYTES: Final = 640
 _DOCUMENT_BYTES: Final = 128
 _RESULT_BYTES: Final = 320
 _DETAIL_BYTES: Final = 128
+
+
+def sample_id(key: Key) -> str:
+    """Trace id, span id and target, joined by hyphens: safe in a path."""
+    return f"{key[0]:032x}-{key[1]:016x}-{key[2]}"
 
 
 @dataclass(frozen=True, slots=True)

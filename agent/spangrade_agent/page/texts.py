@@ -14,6 +14,7 @@ from spangrade.delivery.content import FAILED, ContentPolicy
 from spangrade.model.document import read_number
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
+from spangrade.model.sample import Sample
 from spangrade.model.score import MAX_EXPLANATION, MAX_LABEL
 from spangrade.semconv import JUDGE_MODEL
 from spangrade_agent.page.records import StoredDocument, StoredResult
@@ -25,6 +26,12 @@ MAX_DOCUMENT: Final = 8_192
 MAX_DOCUMENTS: Final = 50
 MAX_STRUCTURED: Final = 4_096
 MARGIN: Final = 8_192  # a secret longer than this, right where a very long text is cut, could keep its other half
+
+
+def weight(sample: Sample) -> int:
+    """About how many characters wait with a sample. Not worth a walk: a value that is no text counts as a long one."""
+    values = [sample.input, sample.output, *(document.get("content") for document in sample.documents)]
+    return sum(len(v) if isinstance(v, str) else MAX_TEXT for v in values if v is not None) + 1_024
 
 
 class Texts:
