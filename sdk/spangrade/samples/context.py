@@ -17,6 +17,7 @@ from spangrade.samples.reading import Call
 from spangrade.samples.retrieval import Evidence, described
 
 MAX_TOOL_CALLS: Final = 256
+_YEAR_NS: Final = 366 * 24 * 3_600 * 10**9
 
 
 def context_of(
@@ -71,9 +72,10 @@ def _speaker(carrier: Call, below: Iterable[Call]) -> Call:
 
 
 def duration_s(own: Sequence[Call]) -> float | None:
-    """From the first start to the last end, in seconds; None where a time is missing or runs backwards."""
+    """From the first start to the last end, in seconds; None where a time is missing, runs backwards, or was read from no
+    clock (a call of more than a year)."""
     start, end = min(call.span.start_ns for call in own), max(call.span.end_ns for call in own)
-    return (end - start) / 1e9 if 0 < start <= end else None
+    return (end - start) / 1e9 if 0 < start <= end <= start + _YEAR_NS else None
 
 
 def usage(calls: Sequence[Call]) -> dict[str, int]:

@@ -88,7 +88,7 @@ class _Group(Generic[T]):
     running: RunningCalls | None = None
     # Without lineage only: who is whose parent (None: a local root), which spans are calls, and when roots are due.
     parents: dict[int, int | None] = field(default_factory=dict)
-    calls: set[int] = field(default_factory=set)
+    calls: dict[int, int] = field(default_factory=dict)  # to their start
     roots: dict[int, float] = field(default_factory=dict)
 
 
@@ -171,10 +171,12 @@ class TraceWindow(Generic[T]):
         trace_id, span_id, parent_id = ids
         key = (trace_id, 0)
         group = self._group(key, now)
+        if call is not None and group.calls.get(span_id, call.span.start_ns) != call.span.start_ns:
+            group = self._anew(key, now)  # another request of the same ids: a generator that is seeded again and again
         if len(group.parents) < MAX_NODES:
             group.parents[span_id] = None if is_local_root else parent_id
         if call is not None:
-            group.calls.add(span_id)
+            group.calls[span_id] = call.span.start_ns
             if handle is not None:
                 group.tops.append(_Top(call, handle, decide_at))
                 self._look_at(key, decide_at)
@@ -263,10 +265,16 @@ class TraceWindow(Generic[T]):
         return group
 
     def _forget_oldest(self) -> None:
-        key = next(iter(self._groups))
+        self._evict(next(iter(self._groups)))
+
+    def _evict(self, key: Key) -> None:
         group = self._drop(key)
         if group is not None and group.tops:
             self._evicted.append((key, group))
+
+    def _anew(self, key: Key, now: float) -> _Group[T]:
+        self._evict(key)
+        return self._group(key, now)
 
     def _add_part(self, group: _Group[T], call: Call) -> None:
         if len(group.parts) >= MAX_PARTS:
