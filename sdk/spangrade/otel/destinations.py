@@ -1,5 +1,6 @@
 """OTLP exporters by endpoint and environment, and whether a destination takes logs."""
 
+import math
 import os
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -20,11 +21,14 @@ _SIGNALS: Final = ("traces", "logs")
 
 def endpoint_of(signal: str, given: str | None) -> str | None:
     """The endpoint said by argument or environment (the signal's own variable wins); None: OTLP's default."""
+    return given or _said(signal, "ENDPOINT") or None
+
+
+def _said(signal: str, what: str) -> str:
+    """A variable of the signal's own, else of all signals; empty or blank means unset."""
     return (
-        given
-        or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
-        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-        or None
+        os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_{what}", "").strip()
+        or os.environ.get(f"OTEL_EXPORTER_OTLP_{what}", "").strip()
     )
 
 
@@ -35,15 +39,36 @@ def protocol_of(signal: str, endpoint: str | None) -> str:
     Raises:
         ConfigError: for another protocol.
     """
-    said = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL") or os.environ.get(
-        "OTEL_EXPORTER_OTLP_PROTOCOL"
-    )
+    said = _said(signal, "PROTOCOL").lower()
     if said:
-        said = said.strip().lower()
         if said not in (GRPC, HTTP):
             raise ConfigError(f"OTEL_EXPORTER_OTLP_PROTOCOL {said!r} is not supported here; use grpc or http/protobuf")
         return said
     return GRPC if endpoint and _parsed(endpoint).port == 4317 else HTTP
+
+
+def checked(signal: str, given: str | None) -> str:
+    """The protocol, once what the environment says of exporting a signal is no nonsense: the SDK's exporters take some of
+    that in silence and fail at every export, and raise a bare ValueError for the rest.
+
+    Raises:
+        ConfigError: a protocol, an endpoint or a time limit that cannot be meant; it names the variable.
+    """
+    endpoint = endpoint_of(signal, given)
+    protocol = protocol_of(signal, endpoint)
+    if endpoint is not None:
+        _parsed(endpoint)
+    said = _said(signal, "TIMEOUT")
+    if said and not _is_time(said):
+        raise ConfigError(f"OTEL_EXPORTER_OTLP_TIMEOUT, or the one for {signal}: {said!r} is not a number above 0")
+    return protocol
+
+
+def _is_time(said: str) -> bool:
+    try:
+        return 0 < float(said) < math.inf
+    except ValueError:
+        return False
 
 
 def _parsed(endpoint: str) -> Any:
@@ -72,12 +97,12 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
     """OTLP for spans; without an endpoint that was said in code, another exporter if ``OTEL_TRACES_EXPORTER`` names one.
 
     Raises:
-        ConfigError: ``OTEL_TRACES_EXPORTER`` names an exporter that is not installed, or several.
+        ConfigError: ``OTEL_TRACES_EXPORTER`` names an exporter that is not installed, or several; or see `checked`.
     """
     named = os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip() or "otlp"
     if endpoint is None and named not in ("otlp", "spangrade"):  # ours is OTLP with scores, which this is already
         return _named_exporter(named)
-    if protocol_of("traces", endpoint_of("traces", endpoint)) == GRPC:
+    if checked("traces", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
         return GrpcExporter(**_grpc_arguments(endpoint))
@@ -118,7 +143,7 @@ def _grpc_arguments(endpoint: str | None) -> dict[str, Any]:
 def log_exporter(endpoint: str | None) -> GatedExporter:
     """OTLP for score log events, behind a gate that closes where no logs are taken."""
     where = endpoint_of("logs", endpoint)
-    if protocol_of("logs", where) == GRPC:
+    if checked("logs", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 
         arguments = _grpc_arguments(endpoint)

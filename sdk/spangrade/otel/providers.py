@@ -15,7 +15,7 @@ from spangrade._threads import unbound
 from spangrade.delivery.log_events import LogEvents
 from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private, theirs
-from spangrade.otel.batch import batch
+from spangrade.otel.batch import batch, check_batching
 from spangrade.otel.exporter import ScoringExporter, SettlingExporter
 from spangrade.otel.ids import OwnIdGenerator
 from spangrade.otel.processor import SpangradeProcessor
@@ -41,7 +41,12 @@ _made: weakref.WeakSet[TracerProvider] = weakref.WeakSet()  # by us: only these 
 
 
 def attach(said: Said, before: Runtime | None) -> Runtime | None:
-    """Make, join or take over a provider; the runtime of the call before where it is the same one. None: impossible."""
+    """Make, join or take over a provider; the runtime of the call before where it is the same one. None: impossible.
+
+    Raises:
+        ConfigError: what the environment says of exporting cannot be meant. Nothing has been changed then.
+    """
+    _check_logs(said)
     runtime = _attach(said, before)
     if runtime is not None and said.tracer_provider is not None:
         runtime.given = said.tracer_provider
@@ -183,6 +188,13 @@ def _take_over(runtime: Runtime) -> bool:
         return True
     once("take_over", "take_over=True: this provider's processors cannot be moved; its scores leave in late mode")
     return False
+
+
+def _check_logs(said: Said) -> None:
+    """Before anything is changed, since `log_pipeline` is asked only when a provider is there."""
+    if otlp.logs_wanted() and (said.exporter is None or said.endpoints != [None] or otlp.endpoint_of("logs", None)):
+        otlp.checked("logs", said.endpoints[0])
+        check_batching("BLRP")
 
 
 def log_pipeline(runtime: Runtime, said: Said) -> LogEvents | None:
