@@ -56,6 +56,10 @@ DIALECTS = {
         s.OI_INPUT: raw_request([{"type": "text", "text": f"{QUESTION} {URL}"}])[s.OI_INPUT].replace("/", "\\/"),
         s.OI_INPUT_MIME: s.MIME_JSON,
     },
+    "the same with half a character beside": {
+        s.OI_INPUT: raw_request([{"type": "text", "text": f"{QUESTION} {URL} \ud83d"}])[s.OI_INPUT].replace("/", "\\/"),
+        s.OI_INPUT_MIME: s.MIME_JSON,
+    },
     "structured values": {
         s.OPERATION_NAME: "chat",
         s.INPUT_MESSAGES: ({"role": "user", "parts": ({"type": "text", "content": f"{QUESTION} {URL}"},)},),

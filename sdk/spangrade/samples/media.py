@@ -44,7 +44,7 @@ def named_in(events: Sequence[EventData]) -> Sequence[EventData]:
 def _text(text: str) -> str:
     if "\\/" in text and looks_json(text):  # PHP's writer escapes slashes, which base64 is full of
         try:
-            text = json.dumps(loads(text), ensure_ascii=False)
+            text = json.dumps(loads(text))  # in ASCII, so that half characters stay escapes
         except (ValueError, RecursionError):
             pass  # cut, or no JSON: as it is then
     return _media.replace(text)
