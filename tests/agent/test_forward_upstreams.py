@@ -2,12 +2,11 @@
 
 import gzip
 import json
-import shutil
 import socket
-import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,9 +28,13 @@ from spangrade_agent.receivers.listen import ServerTls
 from spangrade_agent.upstreams import ClientTls, make_upstream
 from spangrade_agent.upstreams.grpc import grpc_upstream
 from spangrade_agent.upstreams.http import http_upstream
-from spangrade_agent.wire import Answer, Encoding, Kind, Signal, Upstream
+from spangrade_agent.wire import Answer, Kind, Upstream
+
+from .certificate import make_certificate, needs_openssl
+from .recorder import Recorder
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
+Keep = Callable[[Upstream], Upstream]
 
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------
@@ -52,6 +55,9 @@ class Backend(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: object) -> None:
+        """A client that goes away in the middle of an answer is what some tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -94,6 +100,18 @@ def upstream(backend: Backend) -> Iterator[Upstream]:
     made.close()
 
 
+@pytest.fixture
+def closed_after() -> Iterator[Keep]:
+    """For an upstream that is made within a test."""
+    with ExitStack() as stack:
+
+        def add(made: Upstream) -> Upstream:
+            stack.callback(made.close)
+            return made
+
+        yield add
+
+
 def test_a_body_goes_out_untouched_to_its_signals_path(backend: Backend, upstream: Upstream) -> None:
     for signal in METHODS.values():
         assert upstream.send(signal, b"\x0a\x01" + signal.encode()) == Answer()
@@ -114,13 +132,13 @@ def test_a_body_goes_out_untouched_to_its_signals_path(backend: Backend, upstrea
         ("{}?team=a", "/v1/traces?team=a"),
     ],
 )
-def test_the_endpoints_path_and_query_are_kept(backend: Backend, endpoint: str, path: str) -> None:
-    http_upstream(endpoint.format(backend.url)).send("traces", b"")
+def test_the_endpoints_path_and_query_are_kept(backend: Backend, endpoint: str, path: str, closed_after: Keep) -> None:
+    closed_after(http_upstream(endpoint.format(backend.url))).send("traces", b"")
     assert backend.requests[0][0] == path
 
 
-def test_gzip_and_the_urls_password(backend: Backend) -> None:
-    made = http_upstream(backend.url.replace("//", "//me:p%40ss@"), gzip=True)
+def test_gzip_and_the_urls_password(backend: Backend, closed_after: Keep) -> None:
+    made = closed_after(http_upstream(backend.url.replace("//", "//me:p%40ss@"), gzip=True))
     assert made.send("traces", b"x" * 1000).kind is Kind.OK
     _, headers, body = backend.requests[0]
     assert headers["content-encoding"] == "gzip"
@@ -199,20 +217,20 @@ def test_errors_are_told_in_the_upstreams_words_without_our_keys(backend: Backen
         assert upstream.send("traces", b"") == Answer(Kind.BAD, "HTTP 400: key *** is bad")
 
 
-def test_no_answer_means_again(backend: Backend, upstream: Upstream) -> None:
+def test_no_answer_means_again(backend: Backend, upstream: Upstream, closed_after: Keep) -> None:
     backend.answer = None
     answer = upstream.send("traces", b"x")
     assert (answer.kind, answer.retry_after_s) == (Kind.RETRY, None)
     assert len(backend.requests) == 1
     backend.answer = (200, {"Content-Length": "100"}, b"cut")
     backend.requests.clear()
-    slow = http_upstream(backend.url, timeout_s=0.05)
+    slow = closed_after(http_upstream(backend.url, timeout_s=0.05))
     assert slow.send("traces", b"").kind is Kind.RETRY  # the rest of the answer does not come
     backend.answer = (200, {}, b"")
     assert upstream.send("traces", b"") == Answer()
 
 
-def test_nobody_there_means_again() -> None:
+def test_nobody_there_means_again(closed_after: Keep) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -220,7 +238,7 @@ def test_nobody_there_means_again() -> None:
             answer = made.send("traces", b"")
             assert (answer.kind, answer.rejected) == (Kind.RETRY, 0)
             made.close()
-    assert http_upstream("http://no.such.host.invalid:1").send("traces", b"").kind is Kind.RETRY
+    assert closed_after(http_upstream("http://no.such.host.invalid:1")).send("traces", b"").kind is Kind.RETRY
 
 
 def test_a_very_long_answer_is_not_read_to_its_end(backend: Backend, upstream: Upstream) -> None:
@@ -231,22 +249,22 @@ def test_a_very_long_answer_is_not_read_to_its_end(backend: Backend, upstream: U
 
 
 def test_a_proxy_of_the_environment_is_used_elsewhere_but_not_on_this_machine(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, closed_after: Keep
 ) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "grpc_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{unused.getsockname()[1]}")
-        assert http_upstream(backend.url).send("traces", b"") == Answer()
-        assert http_upstream(f"http://localhost:{backend.server_port}").send("traces", b"") == Answer()
+        assert closed_after(http_upstream(backend.url)).send("traces", b"") == Answer()
+        assert closed_after(http_upstream(f"http://localhost:{backend.server_port}")).send("traces", b"") == Answer()
         with Scripted() as scripted:
-            assert grpc_upstream(scripted.target).send("traces", b"") == Answer()
+            assert closed_after(grpc_upstream(scripted.target)).send("traces", b"") == Answer()
         monkeypatch.setenv("http_proxy", backend.url)
         backend.requests.clear()
-        assert http_upstream("http://backend.invalid:9").send("traces", b"") == Answer()
+        assert closed_after(http_upstream("http://backend.invalid:9")).send("traces", b"") == Answer()
         assert backend.requests[0][0] == "http://backend.invalid:9/v1/traces"
         monkeypatch.setenv("no_proxy", "backend.invalid")
-        assert http_upstream("http://backend.invalid:9").send("traces", b"").kind is Kind.RETRY
+        assert closed_after(http_upstream("http://backend.invalid:9")).send("traces", b"").kind is Kind.RETRY
 
 
 # --- gRPC ----------------------------------------------------------------------------------------------------------
@@ -397,19 +415,9 @@ def test_settings_that_cannot_work_are_named_without_their_secrets() -> None:
 # --- our own two ends together -------------------------------------------------------------------------------------------
 
 
-class Ends:
-    """An Ingest with a scripted answer."""
-
-    def __init__(self) -> None:
-        self.answer = Answer()
-
-    def ingest(self, signal: Signal, body: bytes, encoding: Encoding) -> Answer:
-        return self.answer
-
-
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_an_answer_passes_from_agent_to_agent_as_it_was(protocol: str) -> None:
-    ends = Ends()
+    ends = Recorder()
     receiver: Any = GrpcReceiver(ends, "127.0.0.1:0") if protocol == "grpc" else None
     receiver = receiver or HttpServer(otlp_app(ends), "127.0.0.1:0", "otlp-http")
     made = make_upstream(f"http://127.0.0.1:{receiver.start()}", protocol)
@@ -432,18 +440,14 @@ def test_an_answer_passes_from_agent_to_agent_as_it_was(protocol: str) -> None:
         receiver.stop(0)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl")
+@needs_openssl
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
 def test_tls_on_both_sides(tmp_path: Path, protocol: str) -> None:
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = make_certificate(tmp_path)
+    cert, key = made.cert, made.key
     tls = ServerTls(cert, key, cert)
-    receiver: Any = GrpcReceiver(Ends(), "127.0.0.1:0", tls) if protocol == "grpc" else None
-    receiver = receiver or HttpServer(otlp_app(Ends()), "127.0.0.1:0", "otlp-http", tls)
+    receiver: Any = GrpcReceiver(Recorder(), "127.0.0.1:0", tls) if protocol == "grpc" else None
+    receiver = receiver or HttpServer(otlp_app(Recorder()), "127.0.0.1:0", "otlp-http", tls)
     url = f"https://localhost:{receiver.start()}"
     try:
         for client, kind in (
@@ -451,8 +455,8 @@ def test_tls_on_both_sides(tmp_path: Path, protocol: str) -> None:
             (ClientTls(cert), Kind.RETRY),
             (None, Kind.RETRY),
         ):
-            made = make_upstream(url, protocol, tls=client)
-            assert made.send("traces", b"").kind is kind
-            made.close()
+            upstream = make_upstream(url, protocol, tls=client)
+            assert upstream.send("traces", b"").kind is kind
+            upstream.close()
     finally:
         receiver.stop(0)

@@ -1,6 +1,5 @@
 """The admin listener: liveness, readiness, and promise 3's laws in Prometheus' text format."""
 
-import asyncio
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -14,35 +13,11 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
 from spangrade.scoring.outcomes import Ledger
 from spangrade_agent.health import EXPOSITION, Gauge, admin_app, exposition
-from spangrade_agent.page.asgi import AsgiApp
+
+from .asgi import ask
 
 OVERLAP = EvaluatorInfo("overlap", config_hash="aaaa")
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-class Reply:
-    """What an ASGI application sent."""
-
-    def __init__(self, messages: list[Any]) -> None:
-        start, body = messages
-        self.status: int = start["status"]
-        self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
-        self.body: str = body["body"].decode()
-
-
-def ask(app: AsgiApp, path: str, method: str = "GET") -> Reply:
-    """One request."""
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": [], "scheme": "http"}
-    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
-    return Reply(sent)
 
 
 _SERIES = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z", re.DOTALL)

@@ -1,6 +1,5 @@
 """The page's routes: what they show, to whom, and the headers that go with it."""
 
-import asyncio
 import json
 import re
 import shlex
@@ -29,6 +28,8 @@ from spangrade_agent.page.settings import PageSettings, host_of, is_loopback
 from spangrade_agent.page.welcome import by_hand
 from spangrade_agent.store import SampleStore, sample_id
 
+from .asgi import Reply, ask
+
 OVERLAP = EvaluatorInfo("overlap", "code", "2", "aaaa", threshold=0.5)
 HELPFUL = EvaluatorInfo("helpful", "llm", "1", "bbbb", threshold=0.75)
 TOKEN = "a-token-of-sixteen"
@@ -48,45 +49,6 @@ class Clock:
 
     def time_ns(self) -> int:
         return 1_800_000_000_000_000_000
-
-
-class Reply:
-    """What an ASGI application sent."""
-
-    def __init__(self, messages: list[Any]) -> None:
-        start, body = messages
-        self.status: int = start["status"]
-        self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
-        self.body: str = body["body"].decode()
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def text(self) -> str:
-        """What a reader sees, about."""
-        return unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", self.body, flags=re.DOTALL))
-
-
-def ask(
-    app: AsgiApp, target: str = "/", method: str = "GET", host: str | None = "localhost:8080", **more: str
-) -> Reply:
-    """One request; ``more`` are headers."""
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    path, _, query = target.partition("?")
-    headers = [(name.encode(), value.encode()) for name, value in more.items()]
-    headers += [(b"host", host.encode())] if host is not None else []
-    scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": headers}
-    asyncio.run(app({**scope, "scheme": "http"}, receive, send))
-    return Reply(sent)
 
 
 def filled(count: int = 1, **settings: Any) -> tuple[SampleStore, Ledger]:

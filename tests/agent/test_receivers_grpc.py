@@ -1,8 +1,6 @@
 """OTLP/gRPC in, over real sockets: the official exporters, limits, and every answer as OTLP words it."""
 
 import gzip
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,40 +13,19 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from spangrade.errors import ConfigError
 from spangrade_agent.receivers.grpc import METHODS, GrpcReceiver
 from spangrade_agent.receivers.listen import ServerTls
 from spangrade_agent.wire import Answer, Encoding, Kind, Signal
 
+from .certificate import make_certificate, needs_openssl
+from .recorder import Recorder, assert_all_three_came, send_all_three
+
 TRACES, LOGS, _ = METHODS
-
-
-class Recorder:
-    """An Ingest with scripted answers; keeps what came."""
-
-    def __init__(self) -> None:
-        self.answer = Answer()
-        self.fault: Exception | None = None
-        self.came: list[tuple[Signal, bytes, Encoding]] = []
-
-    def ingest(self, signal: Signal, body: bytes, encoding: Encoding) -> Answer:
-        self.came.append((signal, body, encoding))
-        if self.fault is not None:
-            raise self.fault
-        return self.answer
 
 
 @pytest.fixture
@@ -91,27 +68,8 @@ def test_the_official_exporters_deliver_all_three_signals(
     recorder: Recorder, target: str, compression: grpc.Compression
 ) -> None:
     options: dict[str, Any] = {"endpoint": f"http://{target}", "insecure": True, "compression": compression}
-    tracers = TracerProvider()
-    tracers.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(**options)))
-    with tracers.get_tracer("t").start_as_current_span("answer") as span:
-        span.set_attribute("input.value", "q" * 5000)
-    loggers = LoggerProvider()
-    loggers.add_log_record_processor(SimpleLogRecordProcessor(OTLPLogExporter(**options)))
-    loggers.get_logger("l").emit(body="hello")
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter(**options), export_interval_millis=1e9)
-    meters = MeterProvider([reader])
-    meters.get_meter("m").create_counter("calls").add(1)
-    assert meters.force_flush()
-    for provider in (tracers, loggers, meters):
-        provider.shutdown()
-
-    bodies = {signal: body for signal, body, encoding in recorder.came if encoding == "protobuf"}
-    spans = ExportTraceServiceRequest.FromString(bodies["traces"])
-    logs = ExportLogsServiceRequest.FromString(bodies["logs"])
-    metrics = ExportMetricsServiceRequest.FromString(bodies["metrics"])
-    assert spans.resource_spans[0].scope_spans[0].spans[0].name == "answer"
-    assert logs.resource_logs[0].scope_logs[0].log_records[0].body.string_value == "hello"
-    assert metrics.resource_metrics[0].scope_metrics[0].metrics[0].name == "calls"
+    send_all_three(OTLPSpanExporter(**options), OTLPLogExporter(**options), OTLPMetricExporter(**options))
+    assert_all_three_came(recorder)
 
 
 def test_bytes_pass_untouched_and_success_says_nothing(recorder: Recorder, target: str) -> None:
@@ -247,19 +205,15 @@ def test_stop_lets_an_open_call_end_and_refuses_new_ones() -> None:
     receiver.stop(0)  # again: nothing
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl")
+@needs_openssl
 def test_tls_with_and_without_a_client_certificate(recorder: Recorder, tmp_path: Path) -> None:
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    one_way: Any = (str(cert), str(key))
+    made = make_certificate(tmp_path)
+    one_way: Any = (made.cert, made.key)
+    cert, key = Path(made.cert), Path(made.key)
     for tls, client_key, works in (
         (one_way, None, True),
-        (ServerTls(*one_way, str(cert)), None, False),
-        (ServerTls(*one_way, str(cert)), key, True),
+        (ServerTls(*one_way, made.cert), None, False),
+        (ServerTls(*one_way, made.cert), key, True),
     ):
         receiver = GrpcReceiver(recorder, "127.0.0.1:0", tls)
         port = receiver.start()

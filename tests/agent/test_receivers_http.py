@@ -4,7 +4,6 @@ import gzip
 import http.client
 import json
 import queue
-import shutil
 import socket
 import ssl
 import subprocess
@@ -20,15 +19,8 @@ from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from spangrade.errors import ConfigError
 from spangrade_agent.http_server import HttpServer
@@ -36,22 +28,19 @@ from spangrade_agent.receivers.http import OtlpApp, otlp_app
 from spangrade_agent.receivers.listen import ServerTls
 from spangrade_agent.wire import Answer, Encoding, Kind, Signal
 
+from .certificate import make_certificate, needs_openssl
+from .recorder import Recorder as Scripted
+from .recorder import assert_all_three_came, send_all_three
+
 C097 = Path(__file__).parents[3] / "shared/cases/inputs/C097_otlp_http_edges.py"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
 
-class Recorder:
-    """An Ingest with scripted answers; keeps what came, and refuses what cannot be read as the relay does."""
-
-    def __init__(self) -> None:
-        self.answer = Answer()
-        self.fault: Exception | None = None
-        self.came: list[tuple[Signal, bytes, Encoding]] = []
+class Recorder(Scripted):
+    """Refuses what cannot be read, as the relay does."""
 
     def ingest(self, signal: Signal, body: bytes, encoding: Encoding) -> Answer:
-        self.came.append((signal, body, encoding))
-        if self.fault is not None:
-            raise self.fault
+        answer = super().ingest(signal, body, encoding)
         try:
             if encoding == "json":
                 json.loads(body)
@@ -59,7 +48,7 @@ class Recorder:
                 ExportTraceServiceRequest.FromString(body)
         except Exception as fault:
             return Answer(Kind.BAD, f"cannot be read: {fault}")
-        return self.answer
+        return answer
 
 
 class Running:
@@ -109,27 +98,12 @@ def test_the_official_exporters_deliver_all_three_signals(
     def options(signal: str) -> dict[str, Any]:
         return {"endpoint": f"http://127.0.0.1:{running.port}/v1/{signal}", "compression": compression}
 
-    tracers = TracerProvider()
-    tracers.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(**options("traces"))))
-    with tracers.get_tracer("t").start_as_current_span("answer"):
-        pass
-    loggers = LoggerProvider()
-    loggers.add_log_record_processor(SimpleLogRecordProcessor(OTLPLogExporter(**options("logs"))))
-    loggers.get_logger("l").emit(body="hello")
-    reader = PeriodicExportingMetricReader(OTLPMetricExporter(**options("metrics")), export_interval_millis=1e9)
-    meters = MeterProvider([reader])
-    meters.get_meter("m").create_counter("calls").add(1)
-    assert meters.force_flush()
-    for provider in (tracers, loggers, meters):
-        provider.shutdown()
-
-    bodies = {signal: body for signal, body, encoding in recorder.came if encoding == "protobuf"}
-    spans = ExportTraceServiceRequest.FromString(bodies["traces"])
-    logs = ExportLogsServiceRequest.FromString(bodies["logs"])
-    metrics = ExportMetricsServiceRequest.FromString(bodies["metrics"])
-    assert spans.resource_spans[0].scope_spans[0].spans[0].name == "answer"
-    assert logs.resource_logs[0].scope_logs[0].log_records[0].body.string_value == "hello"
-    assert metrics.resource_metrics[0].scope_metrics[0].metrics[0].name == "calls"
+    send_all_three(
+        OTLPSpanExporter(**options("traces")),
+        OTLPLogExporter(**options("logs")),
+        OTLPMetricExporter(**options("metrics")),
+    )
+    assert_all_three_came(recorder)
 
 
 def test_answers_have_the_requests_encoding(recorder: Recorder, running: Running) -> None:
@@ -367,14 +341,10 @@ def test_an_unstarted_server_stops() -> None:
     HttpServer(otlp_app(Recorder()), "127.0.0.1:0", "x").stop()
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl")
+@needs_openssl
 def test_tls_with_and_without_a_client_certificate(recorder: Recorder, tmp_path: Path) -> None:
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = make_certificate(tmp_path)
+    cert, key = made.cert, made.key
     for tls, with_own, works in (
         ((cert, key), False, True),
         (ServerTls(cert, key, cert), False, False),
