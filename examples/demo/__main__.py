@@ -66,7 +66,7 @@ def _stop() -> NoReturn:
     for spoken in (1, 2):
         os.dup2(nowhere, spoken)
 
-    from examples.demo.processes import stop_all
+    from examples.demo.child_process import stop_all
 
     left = stop_all()
     text = f"\nStill running: {left}.\n" if left else "\nStopped; nothing is left running.\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from examples.demo.processes import JsonObject
+from examples.demo.child_process import JsonObject
 
 CALL_NAME = "answer"
 RESULT_EVENT = "gen_ai.evaluation.result"
