@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections import Counter
@@ -30,6 +31,9 @@ EVENT = "gen_ai.evaluation.result"
 CALLS = 3
 EXIT_S = 5.0  # promised: the exit takes at most five seconds longer
 OVERRIDING = "Overriding of current TracerProvider is not allowed"
+
+# Printed at exit where its queue is not empty yet, which is a matter of luck with us and without.
+SENTRYS_FAREWELL = re.compile(r"Sentry is attempting to send \d+ pending events\n.*\nPress Ctrl-\S+ to quit\n")
 
 
 @dataclass
@@ -93,6 +97,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         key = json.dumps([start, said])
         if key not in known:
             known[key] = run_program(python, ours, {"start": start, "calls": CALLS, **said})
+        assert known[key].exit_s < EXIT_S, known[key].stderr
         return known[key]
 
     return go
@@ -113,9 +118,8 @@ def run_program(python: Path, ours: Path, said: JsonObject) -> Ran:
     assert told["answers"] == [ANSWER] * said["calls"] * rounds
     assert places.questions == said["calls"] * rounds
     assert places.unknown in ([], ["/langfuse/api/public/ingestion"]), places.unknown
-    ran = Ran(done.stderr, told["answers"], ended - told["ended_at"], told["stop_s"], places)
-    assert ran.exit_s < EXIT_S, done.stderr
-    return ran
+    stderr = SENTRYS_FAREWELL.sub("", done.stderr)
+    return Ran(stderr, told["answers"], ended - told["ended_at"], told["stop_s"], places)
 
 
 # --- each alone with us ----------------------------------------------------------------------------------------------
@@ -195,18 +199,24 @@ def test_we_first_logfire_goes_on_with_a_provider_of_its_own_and_traced_function
 # --- Sentry ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [("sentry", "spangrade"), ("spangrade", "sentry")], ids="-".join)
-def test_sentry_keeps_its_tenth_of_200_requests_and_each_of_200_calls_is_scored_once(
-    order: tuple[str, str], run: Run
+@pytest.mark.parametrize(
+    ("order", "calls"),
+    [
+        pytest.param(("sentry", "spangrade"), 200, id="they first, 200 calls"),
+        pytest.param(("spangrade", "sentry"), 20, id="we first, 20 calls"),
+    ],
+)
+def test_sentry_keeps_its_tenth_of_the_requests_and_each_call_is_scored_once(
+    order: tuple[str, str], calls: int, run: Run
 ) -> None:
     """C107. Sentry samples its own transactions, not OpenTelemetry's spans: its rate is none of ours."""
-    without, beside = run("sentry", calls=200), run(*order, calls=200, trace="spangrade")
+    without, beside = run("sentry", calls=calls), run(*order, calls=calls, trace="spangrade")
     assert beside.stderr == without.stderr == ""
-    assert len(without.transactions()) == 20
+    assert len(without.transactions()) == calls // 10
     assert beside.transactions() == without.transactions()
     spans = beside.places.spans("ours")
-    assert [scores(span) for span in spans] == [["yes"]] * 200
-    assert len({span["span_id"] for span in spans}) == 200
+    assert [scores(span) for span in spans] == [["yes"]] * calls
+    assert len({span["span_id"] for span in spans}) == calls
     assert beside.places.used() == {"sentry", "ours"}
 
 
@@ -229,7 +239,7 @@ def test_what_a_judge_and_our_exporters_send_is_no_part_of_the_request_that_sent
 def test_sentrys_span_processor_without_an_exporter_is_no_reason_to_send_its_spans_anywhere(run: Run) -> None:
     """Its integration of before: a processor that sends by a way of its own, on a provider that nobody else exports."""
     without = run("sentry_otel", trace="otel")
-    beside = run("sentry_otel", "spangrade", trace="otel", endpoint=False)
+    beside = run("sentry_otel", "spangrade", trace="otel", endpoint=None)
     assert beside.stderr == without.stderr
     requests = [one for one in beside.transactions() if not one[0].startswith("evaluation ")]
     assert requests == without.transactions() == [["answer", []]] * CALLS
@@ -310,3 +320,55 @@ def test_logfires_shutdown_ends_the_provider_and_every_call_before_it_is_scored_
     assert beside.stderr == without.stderr
     assert beside.theirs("logfire") == without.theirs("logfire")
     assert len(beside.places.logs("ours")) == CALLS
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="at exit an exporter of ours in somebody else's provider is ended by that provider, which keeps to no limit",
+)
+def test_an_application_with_a_provider_of_its_own_and_nobody_at_our_endpoint_ends_in_time(run: Run) -> None:
+    run("empty", "spangrade", trace="spangrade", endpoint="http://127.0.0.1:9")
+
+
+# --- auto-instrumentation with what is really installed --------------------------------------------------------------
+
+# In one venv, all for the same library: OpenInference's, Traceloop's and OpenTelemetry's own.
+OPENINFERENCE = "openinference-instrumentation-openai"
+TRACELOOP = "opentelemetry-instrumentation-openai"
+OFFICIAL = "opentelemetry-instrumentation-genai-openai"
+
+
+def lines(ran: Ran) -> list[str]:
+    """What we say, without the line of every `configure`."""
+    return [line for line in ran.stderr.splitlines() if "spangrade is on" not in line]
+
+
+def test_instrument_switches_on_one_of_three_and_says_which_and_what_is_missing(run: Run) -> None:
+    ran = run("spangrade", instrument=["openai", "anthropic", "langchian"], listen=True)
+    on, missing = lines(ran)
+    assert on == f"INFO event='instrumentations are switched on' on='openai ({OPENINFERENCE})'"
+    assert missing.startswith("WARNING ")
+    assert "install='pip install openinference-instrumentation-anthropic'" in missing
+    assert "'langchian' (did you mean 'langchain'?)" in missing
+    spans = ran.places.spans("ours")
+    assert [(span["scope"], scores(span)) for span in spans] == [("openinference.instrumentation.openai", ["yes"])] * 3
+
+
+def test_instrument_leaves_the_applications_own_choice_on_and_adds_none(run: Run) -> None:
+    ran = run("traceloop", "spangrade", instrument=["openai"], listen=True)
+    (on,) = lines(ran)
+    assert on == f"INFO event='instrumentations are switched on' already_on='openai ({TRACELOOP})'"
+    spans = ran.places.spans("ours")
+    assert [scores(span) for span in spans] == [["yes"]] * CALLS
+    assert {span["scope"].rsplit(".v1", 1)[0] for span in spans} == {"opentelemetry.instrumentation.openai"}
+
+
+def test_opentelemetrys_own_is_taken_when_asked_for_and_it_is_said_that_it_leaves_the_text_out(run: Run) -> None:
+    ran = run("spangrade", instrument=[OFFICIAL], listen=True)
+    on, no_content = lines(ran)
+    assert on == f"INFO event='instrumentations are switched on' on='{OFFICIAL} ({OFFICIAL})'"
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in no_content
+    spans = ran.places.spans("ours")
+    assert len(spans) == CALLS
+    assert not any(ANSWER in json.dumps(span["attributes"]) for span in spans)

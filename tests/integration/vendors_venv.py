@@ -22,28 +22,24 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 INSTALL_TIMEOUT = 15 * 60.0
 
-# hatchling builds our wheel there without a download each time.
-PACKAGES = ("sentry-sdk", "langfuse", "logfire", "openai", "openinference-instrumentation-openai", "hatchling")
 
-
-def ensure_vendors(constraints: Path) -> Path:
-    """The Python of a venv with the vendors' packages, and with what ours requires, in the versions of that file."""
+def ensure_vendors(versions: Path) -> Path:
+    """The Python of a venv with all that is in that file (our wheel is built there too), and with what ours requires."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    requirements = "\n".join([*project["dependencies"], *PACKAGES])
+    required = "\n".join(project["dependencies"])
 
     def install(folder: Path) -> None:
-        wanted = folder / "requirements.txt"
-        wanted.write_text(requirements, encoding="utf-8")
+        ours = folder / "requirements.txt"
+        ours.write_text(required, encoding="utf-8")
         tool_cache.run([sys.executable, "-m", "venv", "venv"], folder, timeout=120)
         pip = ["venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
-        options = ["--no-input", "--constraint", str(constraints), "--requirement", str(wanted)]
-        tool_cache.run([*pip, "install", *options], folder, timeout=INSTALL_TIMEOUT)
+        files = ["--no-input", "--requirement", str(versions), "--requirement", str(ours)]
+        tool_cache.run([*pip, "install", *files], folder, timeout=INSTALL_TIMEOUT)
         tool_cache.run([*pip, "check"], folder, timeout=120)
 
-    content = hashlib.sha256(requirements.encode() + constraints.read_bytes()).hexdigest()[:16]
+    content = hashlib.sha256(required.encode() + versions.read_bytes()).hexdigest()[:16]
     python = f"py{sys.version_info.major}.{sys.version_info.minor}-{sysconfig.get_platform()}"
-    name = f"{constraints.stem}-{content}-{python}"
-    return tool_cache.ensure(name, install) / "venv" / "bin" / "python"
+    return tool_cache.ensure(f"{versions.stem}-{content}-{python}", install) / "venv" / "bin" / "python"
 
 
 def install_ours(python: Path, folder: Path) -> Path:

@@ -9,6 +9,7 @@ there are any, prints one JSON line, and ends like any program.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import time
@@ -38,6 +39,13 @@ def start_openinference() -> None:
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     provider.add_span_processor(exporting_to("openinference"))
+    OpenAIInstrumentor().instrument()
+
+
+def start_traceloop() -> None:
+    """Only its instrumentation of the client; its spans go to whatever provider there is."""
+    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
+
     OpenAIInstrumentor().instrument()
 
 
@@ -96,6 +104,14 @@ def start_sentry_otel() -> None:
         )
 
 
+def start_empty() -> None:
+    """The application's own provider, with nothing in it."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    trace.set_tracer_provider(TracerProvider())
+
+
 def start_sentry_otlp() -> None:
     from sentry_sdk.integrations.otlp import OTLPIntegration
 
@@ -118,8 +134,13 @@ def start_spangrade() -> None:
     if SAID.get("judge"):
         os.environ.update(SPANGRADE_JUDGE_BASE_URL=f"{BASE}/judge/v1", SPANGRADE_JUDGE_API_KEY="key")
         judges.append(sg.live(sg.LlmJudge(name="helpful", criteria="Does it help?", model="judge-1"), rate=1.0))
-    place = {"endpoint": f"{BASE}/ours"} if SAID.get("endpoint", True) else {}
-    sg.configure(metrics=[yes], judges=judges, **place)
+    if SAID.get("listen"):
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        logging.getLogger("spangrade").addHandler(handler)
+        logging.getLogger("spangrade").setLevel(logging.INFO)
+    endpoint = SAID.get("endpoint", f"{BASE}/ours")
+    sg.configure(metrics=[yes], judges=judges, endpoint=endpoint, instrument=SAID.get("instrument", []))
 
 
 def stop_spangrade() -> None:
