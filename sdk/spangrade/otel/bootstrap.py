@@ -16,6 +16,7 @@ from spangrade.judges.providers import close_connections
 from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import live_exporters
+from spangrade.otel.flushing import flush_provider
 from spangrade.otel.instrument import switch_on
 from spangrade.otel.providers import Runtime, attach, log_pipeline, mode_of
 from spangrade.otel.said import Arguments, check
@@ -158,7 +159,7 @@ def flush(timeout: float = 30.0) -> bool:
         engine, runtime = current_engine(), _runtime
         failed = _failures(runtime)
         if live_exporters() and runtime is not None:  # their spans still stand in the batch before them
-            bounded(lambda: _force_flush(runtime, left()), left() * 0.3)
+            bounded(lambda: flush_provider(runtime.provider, left()), left() * 0.3)
         for old in list(_retiring):
             done = old.wait_finished(left() * 0.5) and done
         if engine is not None:
@@ -168,17 +169,13 @@ def flush(timeout: float = 30.0) -> bool:
         for exporter in live_exporters():
             done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
         if runtime is not None:
-            done = bounded(lambda: _force_flush(runtime, left()), left()) and done
+            done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
         done = done and _failures(runtime) == failed
     return done  # noqa: RET504 - after the guard, whatever it stopped
 
 
 def _failures(runtime: Runtime | None) -> int:
     return sum(one.failures for one in runtime.settling) if runtime is not None else 0
-
-
-def _force_flush(runtime: Runtime, left: float) -> bool:
-    return bool(runtime.provider.force_flush(int(left * 1000)))
 
 
 def shutdown() -> None:
@@ -196,7 +193,7 @@ def shutdown() -> None:
             scoring_exporters = live_exporters()
             if scoring_exporters:  # the last spans still stand in the batch before them
                 provider: Any = runtime.provider if runtime is not None else trace_api.get_tracer_provider()
-                bounded(provider.force_flush, EXIT_BUDGET_S * 0.3)
+                bounded(lambda: flush_provider(provider, EXIT_BUDGET_S * 0.3), EXIT_BUDGET_S * 0.3)
             for old in list(_retiring):
                 old.wait_finished(EXIT_BUDGET_S * 0.3)
             engine.finish(max(0.5, (end - time.monotonic()) * 0.7))
@@ -212,7 +209,8 @@ def shutdown() -> None:
 
 def _end_exports(runtime: Runtime, end: float) -> None:
     if not runtime.own_provider:
-        bounded(lambda: _force_flush(runtime, end - time.monotonic()), max(0.2, end - time.monotonic()))
+        left = max(0.2, end - time.monotonic())
+        bounded(lambda: flush_provider(runtime.provider, left), left)
         return
     for thread in runtime.retiring:
         thread.join(max(0.1, (end - time.monotonic()) / 2))
