@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from opentelemetry import trace as trace_api
 from opentelemetry.util._once import Once
@@ -10,6 +11,12 @@ from spangrade import _log
 from spangrade.otel import bootstrap, said
 from spangrade.testing import CollectingExporter, no_swallowed_faults
 from spangrade.tracing import call
+
+# How long an example takes says what else the machine does, not whether it holds.
+hypothesis.settings.register_profile(
+    "untimed", hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
