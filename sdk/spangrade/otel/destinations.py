@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -64,6 +65,11 @@ def checked(signal: str, given: str | None) -> str:
     return protocol
 
 
+def _time_limit(signal: str) -> float:
+    """For the SDK's OTLP/HTTP exporters, in their seconds: they read an empty variable as a number."""
+    return float(_said(signal, "TIMEOUT") or 10)
+
+
 def _is_time(said: str) -> bool:
     try:
         return 0 < float(said) < math.inf
@@ -105,10 +111,21 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
     if checked("traces", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
-        return GrpcExporter(**_grpc_arguments(endpoint))
+        with _in_words():
+            return GrpcExporter(**_grpc_arguments(endpoint))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return OTLPSpanExporter(endpoint=_url("traces", endpoint))
+    with _in_words():
+        return OTLPSpanExporter(endpoint=_url("traces", endpoint), timeout=_time_limit("traces"))
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """What else an exporter of the SDK refuses when it is made (a compression, a certificate that is not there)."""
+    try:
+        yield
+    except Exception as fault:
+        raise ConfigError(f"OTEL_EXPORTER_OTLP_*: the exporter refuses what the environment says: {fault}") from fault
 
 
 def _named_exporter(name: str) -> SpanExporter:
@@ -147,7 +164,8 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 
         arguments = _grpc_arguments(endpoint)
-        inner: LogRecordExporter = GrpcExporter(**arguments)
+        with _in_words():
+            inner: LogRecordExporter = GrpcExporter(**arguments)
         return GatedExporter(inner, lambda: _grpc_takes_logs(where or "http://localhost:4317"))
 
     import requests
@@ -156,7 +174,8 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
     last: list[int] = [0]
     session = requests.Session()  # the exporter takes one; its hook is the public way to see a status
     session.hooks["response"].append(lambda response, **_: last.__setitem__(0, response.status_code))
-    exporter = OTLPLogExporter(endpoint=_url("logs", endpoint), session=session)
+    with _in_words():
+        exporter = OTLPLogExporter(endpoint=_url("logs", endpoint), session=session, timeout=_time_limit("logs"))
     return GatedExporter(exporter, lambda: last[0] not in NO_LOGS_HERE)
 
 

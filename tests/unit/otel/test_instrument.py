@@ -129,7 +129,7 @@ def test_of_several_for_one_library_openinferences_is_switched_on_and_no_other(
     modules = {}
     for kind in installed:
         if kind == "openinference":
-            modules[kind] = install(kind, module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE)
+            modules[kind] = install(kind, module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE)
         else:
             modules[kind] = install(kind, metadata=OFFICIAL if kind == "official" else "")
     configure(library)
@@ -162,7 +162,7 @@ def test_a_library_is_found_however_its_name_is_written_and_by_its_modules_name(
 
 
 def test_a_packages_name_asks_for_just_that_one(library: str, install: Install) -> None:
-    first = install("openinference", module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE)
+    first = install("openinference", module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE)
     wanted = install("acme-instrumentation")
     configure(f"acme-instrumentation-{library}")
     assert len(calls(wanted)) == 2
@@ -172,7 +172,7 @@ def test_a_packages_name_asks_for_just_that_one(library: str, install: Install) 
 def test_one_that_is_on_already_is_left_as_it_is_and_no_second_one_joins_it(
     library: str, install: Install, caplog: pytest.LogCaptureFixture
 ) -> None:
-    better = install("openinference", module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE)
+    better = install("openinference", module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE)
     module = install("acme-instrumentation")
     __import__(module)
     sys.modules[module].ShopInstrumentor(made_by="the application").instrument(tracer_provider="theirs")
@@ -234,7 +234,7 @@ def test_an_unknown_name_gets_a_close_one_and_never_a_command_for_a_package_that
 def test_one_that_cannot_be_imported_gives_way_to_the_next_one(
     fault: str, library: str, install: Install, caplog: pytest.LogCaptureFixture
 ) -> None:
-    install("openinference", module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE, top=fault)
+    install("openinference", module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE, top=fault)
     other = install("acme-instrumentation")
     configure(library)
     assert len(calls(other)) == 2
@@ -245,7 +245,7 @@ def test_one_that_does_not_support_the_installed_library_gives_way_to_the_next_o
     library: str, install: Install, caplog: pytest.LogCaptureFixture
 ) -> None:
     needs = ("pytest < 1",)
-    install("openinference", module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE, needs=needs)
+    install("openinference", module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE, needs=needs)
     other = install("acme-instrumentation")
     configure(library)
     assert len(calls(other)) == 2
@@ -279,7 +279,7 @@ def test_after_one_that_failed_while_it_changed_the_library_no_other_is_put_on_t
     library: str, install: Install
 ) -> None:
     install(
-        "openinference", module=f"openinference.instrumentation.{library}", groups=OPENINFERENCE, body="raise OSError"
+        "openinference", module=f"openinference.for_{library}.{library}", groups=OPENINFERENCE, body="raise OSError"
     )
     other = install("acme-instrumentation")
     configure(library)
@@ -315,7 +315,7 @@ def test_one_that_leaves_the_text_out_of_its_spans_is_said_and_the_environment_i
 ) -> None:
     if value is not None:
         monkeypatch.setenv(variable, value)
-    module = f"openinference.instrumentation.{library}" if kind == "openinference" else ""
+    module = f"openinference.for_{library}.{library}" if kind == "openinference" else ""
     install(kind, module=module, metadata=OFFICIAL if kind == "official" else "")
     before = dict(os.environ)
     configure(library)

@@ -41,6 +41,14 @@ def test_it_is_refused_by_name_and_no_provider_is_set(
     assert isinstance(trace_api.get_tracer_provider(), trace_api.ProxyTracerProvider)
 
 
+def test_what_only_the_sdks_exporter_refuses_is_refused_in_words_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")  # the one over HTTP does without a compression then
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "sponge")
+    with pytest.raises(sg.ConfigError, match="OTEL_EXPORTER_OTLP_"):
+        sg.configure()
+    assert isinstance(trace_api.get_tracer_provider(), trace_api.ProxyTracerProvider)
+
+
 @pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT"])
 def test_it_is_refused_before_a_provider_of_somebody_elses_is_touched(
     name: str, monkeypatch: pytest.MonkeyPatch
