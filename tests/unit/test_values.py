@@ -422,9 +422,13 @@ def test_the_work_does_not_grow_with_the_value(name: str) -> None:
         to_text(value)
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+        return min(calls_for(value) for _ in range(2)), memory
+
+    def calls_for(value: Any) -> int:
+        # The least of some counts: a garbage collection calls hooks, and from Python 3.12 on other threads are seen too.
         profile = cProfile.Profile()
         profile.runcall(to_text, value)
-        return sum(entry.callcount for entry in profile.getstats()), memory
+        return sum(entry.callcount for entry in profile.getstats())
 
     calls, memory = cost(100_000)
     more_calls, more_memory = cost(200_000)

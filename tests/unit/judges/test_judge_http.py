@@ -9,6 +9,7 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
@@ -479,7 +480,14 @@ def test_judges_of_one_endpoint_share_a_client(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "break_it", [("SSL_CERT_FILE", "/no/such/file"), ("HTTPS_PROXY", "nonsense://user:secret@host")]
+    "break_it",
+    [
+        pytest.param(
+            ("SSL_CERT_FILE", "/no/such/file"),
+            marks=pytest.mark.skipif(httpx.__version__ < "0.28", reason="httpx 0.27 leaves a missing file out"),
+        ),
+        ("HTTPS_PROXY", "nonsense://user:secret@host"),
+    ],
 )
 def test_a_broken_proxy_or_certificate_setting_is_a_configuration_error(
     break_it: tuple[str, str], monkeypatch: pytest.MonkeyPatch
