@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration lint types layers format bench clean
+.PHONY: demo test test-versions test-integration lint types layers format bench clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -28,6 +28,10 @@ demo: $(VENV)/.stamp-demo
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not integration and not benchmark" $(ARGS)
+
+# On every other Python that is here, and with the oldest libraries that pyproject allows; see tests/versions.py.
+test-versions: $(VENV)/.stamp-dev
+	@$(BIN)/python -m tests.versions
 
 test-integration: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m integration tests/integration $(ARGS)
