@@ -480,8 +480,9 @@ def test_no_thread_of_ours_knows_anything_of_the_request_in_which_it_starts(
     sg.configure(metrics=[yes], exporter=exporter)
     sg.shutdown()
     REQUEST.reset(token)
-    assert len(around) > 3
-    assert {name for name, request in around.items() if request is not None} == set()
+    ours = {name: request for name, request in around.items() if name.startswith(("spangrade-", "Otel"))}
+    assert len(ours) > 3
+    assert {name for name, request in ours.items() if request is not None} == set()
 
 
 # --- head sampling ---------------------------------------------------------------------------------------------------
