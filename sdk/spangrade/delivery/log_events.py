@@ -4,6 +4,7 @@ The pipeline for them is our own: an application that exports traces seldom expo
 them in silence. A destination that takes no logs (404, 405, UNIMPLEMENTED) is noticed, said once, and left alone.
 """
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -11,13 +12,14 @@ from typing import Any, Final
 from opentelemetry import trace as trace_api
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState
 
 from spangrade import _guard
 from spangrade._log import once
+from spangrade.delivery.batching import Batcher, Limits
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.payload import attributes_of, summary
 from spangrade.delivery.sink import REFUSED
@@ -26,6 +28,7 @@ from spangrade.semconv import EVALUATION_EVENT, SCOPE, SCORE_ID
 
 NO_LOGS_HERE: Final = frozenset({404, 405, 501})
 EXPORT_FAILED: Final = "export_failed"
+CLOSE_S: Final = 30.0  # as the SDK's own; whoever is in a hurry waits for less
 _MAX_WAITING: Final = 4_096
 
 
@@ -79,6 +82,34 @@ class GatedExporter(LogRecordExporter):
         return bool(self._inner.force_flush(timeout_millis))
 
 
+class LogBatch(LogRecordProcessor):
+    """Log records that leave in batches. ``lost(record, reason)`` hears of each one that does not."""
+
+    def __init__(
+        self, exporter: LogRecordExporter, lost: Callable[[ReadableLogRecord, str], None], limits: Limits
+    ) -> None:
+        self._exporter = exporter
+        self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, lost, limits)
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        """Queue one, without the context that it came in, which may be large."""
+        record = copy.copy(log_record.log_record)
+        record.context = Context()
+        resource = log_record.resource or Resource.create({})
+        self._batches.put(
+            ReadableLogRecord(record, resource, log_record.instrumentation_scope, limits=log_record.limits)
+        )
+
+    def shutdown(self) -> None:
+        """Export what is queued, end the exporter."""
+        self._batches.close(CLOSE_S)
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Export what is queued; False when that takes longer."""
+        return self._batches.flush(timeout_millis / 1000)
+
+
 class LogEvents:
     """Emits score log events through a pipeline of our own (bounded queue, batches, a daemon thread)."""
 
@@ -86,8 +117,8 @@ class LogEvents:
         self._exporter = exporter
         self._policy = policy
         self._provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        # Room for all that may wait to hear how it went: the processor drops the oldest in silence.
-        self._provider.add_log_record_processor(BatchLogRecordProcessor(exporter, max_queue_size=2 * _MAX_WAITING))
+        limits = Limits.said("OTEL_BLRP", more_room=2 * _MAX_WAITING)  # for all that may wait to hear how it went
+        self._provider.add_log_record_processor(LogBatch(exporter, self._lost, limits))
         self._logger = self._provider.get_logger(SCOPE)
         self._lock = threading.RLock()
         self._waiting: dict[str, Callable[[str | None], None]] = {}  # score id → who wants to know how it went
@@ -131,6 +162,9 @@ class LogEvents:
         for record in pair:
             self.emit(record)
         return True
+
+    def _lost(self, record: ReadableLogRecord, reason: str) -> None:
+        self._exported([record], reason)
 
     def _exported(self, batch: Sequence[ReadableLogRecord], failure: str | None) -> None:
         for record in batch:

@@ -1,12 +1,20 @@
-"""The SDK's batch processor, with room for everything that a hold may let go at once."""
+"""Spans that leave in batches."""
 
 import os
+from typing import Final
 
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace.export import SpanExporter
 
-from spangrade._threads import unbound
+from spangrade._log import once
+from spangrade.delivery.batching import Batcher, Limits
 from spangrade.delivery.hold import MAX_SPANS
+from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.errors import ConfigError
+from spangrade.otel.engine import last_engine
+
+CLOSE_S: Final = 30.0  # as the SDK's own; whoever is in a hurry waits for less
 
 
 def check_batching(family: str) -> None:
@@ -22,15 +30,57 @@ def check_batching(family: str) -> None:
             raise ConfigError(f"{name} {said!r} is not a whole number above 0")
 
 
-def batch(exporter: SpanExporter, schedule_delay_millis: float | None = None) -> BatchSpanProcessor:
+class SpanBatch(SpanProcessor):
+    """In the place of the SDK's `BatchSpanProcessor`: nothing starts before the first span of a process, a flush keeps to
+    its limit, and the scores of a span that is dropped are counted as undelivered."""
+
+    def __init__(self, exporter: SpanExporter, limits: Limits) -> None:
+        self.span_exporter = exporter
+        self._batches: Batcher[ReadableSpan] = Batcher("export", exporter.export, _lost, limits, _began)
+        self._ended = False
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Nothing to do."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queue a sampled span."""
+        context = span.get_span_context()
+        if context is not None and context.trace_flags.sampled:
+            self._batches.put(span)
+
+    def shutdown(self) -> None:
+        """Export what is queued, end the exporter."""
+        if self._ended:
+            return
+        self._ended = True
+        self._batches.close(CLOSE_S)
+        self.span_exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Export what is queued; False when that takes longer."""
+        return self._batches.flush(timeout_millis / 1000)
+
+
+def _began() -> None:
+    engine = last_engine()
+    if engine is not None:
+        engine.in_use()
+
+
+def _lost(span: ReadableSpan, reason: str) -> None:
+    once(f"batch:{reason}", "spans are dropped before their export", reason=reason)
+    engine = last_engine()
+    if engine is not None and isinstance(span, ScoredSpan):
+        engine.sink.exported(span.pairs, reason)
+
+
+def batch(exporter: SpanExporter, schedule_delay_millis: float | None = None) -> SpanBatch:
     """``OTEL_BSP_*`` as usual; the queue is larger than they say by what the hold can hold, since it would otherwise drop
-    the oldest spans when many holds end together.
+    spans when many holds end together.
 
     Raises:
         ConfigError: see `check_batching`.
     """
     check_batching("BSP")
-    size = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "").strip() or 2048) + MAX_SPANS
-    return unbound(
-        lambda: BatchSpanProcessor(exporter, max_queue_size=size, schedule_delay_millis=schedule_delay_millis)
-    )
+    delay_s = None if schedule_delay_millis is None else schedule_delay_millis / 1000
+    return SpanBatch(exporter, Limits.said("OTEL_BSP", MAX_SPANS, delay_s))

@@ -11,18 +11,22 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade import _guard
 from spangrade._log import log
+from spangrade._threads import unbound
 from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
 from spangrade.judges.providers import close_connections
-from spangrade.otel.engine import EXIT_BUDGET_S, Engine, bounded, current_engine, set_engine
+from spangrade.otel.engine import EXIT_BUDGET_S, EXPORT_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import live_exporters
 from spangrade.otel.flushing import flush_provider
 from spangrade.otel.instrument import switch_on
 from spangrade.otel.providers import Runtime, attach, log_pipeline, mode_of
 from spangrade.otel.said import Arguments, check
+from spangrade.otel.sigterm import TermHook
+from spangrade.otel.worker_exit import WorkerExit
 from spangrade.tracing.call import reread_environment, use_provider
 
 _lock = threading.RLock()
+_ending = threading.RLock()
 _runtime: Runtime | None = None
 
 
@@ -102,10 +106,10 @@ def configure(
         ledger = old.ledger if old is not None else None
         foreign = runtime.processor is not None and not runtime.processor.settles
         held = FOREIGN_MAX_SPANS if foreign else MAX_SPANS
-        set_engine(Engine(said.evaluators, said.settings, said.policy, log_events, ledger, held))
+        engine = Engine(said.evaluators, said.settings, said.policy, log_events, ledger, held)
         _runtime = runtime
+        _start(engine)
         use_provider(runtime.given)
-        _exit.arm()
     if old is not None:
         _retire(old)
     switch_on(said.instrument, runtime.provider)
@@ -117,8 +121,31 @@ def ensure_engine() -> None:
     """For set-ups without a call to `configure` (the exporter's entry point): evaluators from ``SPANGRADE_CONFIG``."""
     if current_engine() is None and not reread_environment():
         said = check(Arguments())
-        set_engine(Engine(said.evaluators, said.settings, said.policy, None))
-        _exit.arm()
+        _start(Engine(said.evaluators, said.settings, said.policy, None))
+
+
+def _start(engine: Engine) -> None:
+    """Make it the current one; and see to it that what it does is finished when this process, or a child of it, ends."""
+    engine.on_use.append(_arm)
+    engine.on_fork.append(_forked)
+    set_engine(engine)
+    _arm()
+
+
+def _arm() -> None:
+    _exit.arm()
+    _worker_exit.arm()
+    _sigterm.arm()
+
+
+def _forked() -> None:
+    """In a child: the parent's threads are not here, and whatever it was about to do is its own."""
+    global _lock, _ending
+    _lock, _ending = threading.RLock(), threading.RLock()
+    _retiring.clear()
+    if _runtime is not None:
+        _runtime.retiring.clear()
+    _sigterm.disarm()
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
@@ -138,7 +165,7 @@ def _retire(engine: Engine) -> None:
             _retiring.remove(engine)
 
     try:
-        threading.Thread(target=finish, name="spangrade-retire", daemon=True).start()
+        unbound(threading.Thread(target=finish, name="spangrade-retire", daemon=True).start)
     except RuntimeError:
         finish()
 
@@ -146,8 +173,10 @@ def _retire(engine: Engine) -> None:
 def flush(timeout: float = 30.0) -> bool:
     """Wait until everything traced so far has its metrics, its chosen judges, and is exported.
 
-    Calls that still wait for an entry span (an HTTP handler that is running) are scored as they are. Returns True when
-    all of it is done within ``timeout`` seconds, False when something is left or an export failed; never raises.
+    In this order, within ``timeout`` seconds: metrics, judges, export; some of the time is kept for the export. Calls that
+    still wait for an entry span (an HTTP handler that is running) are scored as they are. Returns True when all of it is
+    done, False when something is left or an export failed; what that is, is logged in one line, and goes on in the
+    background. Never raises.
     """
     end = time.monotonic() + timeout
     done = True
@@ -157,21 +186,31 @@ def flush(timeout: float = 30.0) -> bool:
 
     with _guard.guard("flush"):
         engine, runtime = current_engine(), _runtime
+        if engine is not None:
+            engine.pipeline.check_fork()
         failed = _failures(runtime)
         if live_exporters() and runtime is not None:  # their spans still stand in the batch before them
             bounded(lambda: flush_provider(runtime.provider, left()), left() * 0.3)
         for old in list(_retiring):
             done = old.wait_finished(left() * 0.5) and done
         if engine is not None:
-            done = (
-                engine.flush(left() * 0.8) and done
-            )  # what is ready must be exported even when a judge takes its time
+            # What is ready must be exported even when a judge takes its time.
+            done = engine.flush(left() - min(EXPORT_S, left() * 0.3)) and done
         for exporter in live_exporters():
             done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
         if runtime is not None:
+<<<<<<< HEAD
+            done = bounded(lambda: _force_flush(runtime, left()), left()) and done
+        lost = _failures(runtime) - failed
+        done = done and not lost
+        if not done and engine is not None:
+            log.warning("spangrade's flush ended with work left", **engine.left(), failed_exports=lost)
+    return done
+=======
             done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
         done = done and _failures(runtime) == failed
     return done  # noqa: RET504 - after the guard, whatever it stopped
+>>>>>>> 5bf912a6120f6a6dc35566fdd4712d0173a1f5d2
 
 
 def _failures(runtime: Runtime | None) -> int:
@@ -179,12 +218,28 @@ def _failures(runtime: Runtime | None) -> int:
 
 
 def shutdown() -> None:
-    """Score and export what can be within 5 seconds, count the rest, end all threads. Runs by itself at exit."""
+    """Score and export what can be within 5 seconds, count the rest, end all threads. Runs by itself at exit, and when
+    SIGTERM ends a process that does not handle it.
+
+    In a worker process, too: those of multiprocessing, Celery, gunicorn and uvicorn. Where a process ends by `os._exit`
+    without any of them, or a pool's workers are killed, call ``spangrade.flush(5)`` at the end of the work.
+    """
+    ending = _ending
+    if not ending.acquire(timeout=EXIT_BUDGET_S):  # somebody is at it
+        return
+    try:
+        _shutdown()
+    finally:
+        ending.release()
+
+
+def _shutdown() -> None:
     global _runtime
     with _lock:
         runtime, _runtime = _runtime, None
         engine = current_engine()
     _exit.disarm()
+    _sigterm.disarm()
     if engine is None:
         return
     end = time.monotonic() + EXIT_BUDGET_S
@@ -196,7 +251,7 @@ def shutdown() -> None:
                 bounded(lambda: flush_provider(provider, EXIT_BUDGET_S * 0.3), EXIT_BUDGET_S * 0.3)
             for old in list(_retiring):
                 old.wait_finished(EXIT_BUDGET_S * 0.3)
-            engine.finish(max(0.5, (end - time.monotonic()) * 0.7))
+            engine.finish(max(0.5, end - time.monotonic()))
             for exporter in scoring_exporters:
                 bounded(exporter.force_flush, max(0.2, end - time.monotonic()))
             if runtime is not None:
@@ -216,8 +271,17 @@ def _end_exports(runtime: Runtime, end: float) -> None:
         thread.join(max(0.1, (end - time.monotonic()) / 2))
     done = bounded(runtime.provider.shutdown, max(0.3, end - time.monotonic() - 0.2))
     if not done:  # an exporter that retries into the void listens to its own shutdown
-        for exporter in runtime.exporters:
+        for exporter in runtime.settling:
             bounded(exporter.shutdown, 0.2)
 
 
-_exit = ExitHook(shutdown, EXIT_BUDGET_S + 0.5)
+def _end() -> None:
+    """`shutdown` at the end of a process; there is nothing to end in a child that has done nothing of ours."""
+    engine = current_engine()
+    if engine is not None and not engine.idle:
+        shutdown()
+
+
+_exit = ExitHook(_end, EXIT_BUDGET_S + 0.5)
+_worker_exit = WorkerExit(_exit.run)
+_sigterm = TermHook(_exit.run_behind)

@@ -10,6 +10,7 @@ from opentelemetry import metrics as metrics_api
 from opentelemetry.sdk.trace import SpanLimits
 
 from spangrade import _guard
+from spangrade._threads import unbound
 from spangrade.delivery.carriers import OtelCarriers
 from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.hold import MAX_SPANS
@@ -22,6 +23,7 @@ from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 
 EXIT_BUDGET_S: Final = 4.0  # with what a process needs beside it, the exit takes at most 5
+EXPORT_S: Final = 1.0  # of a budget, kept for the export, however long judges take
 
 
 class Engine:
@@ -42,9 +44,19 @@ class Engine:
         self.ledger = ledger or Ledger()
         self.sink = SpanSink(self.ledger, OtelCarriers(policy, log_events, SpanLimits().max_events or 128), max_held)
         self.pipeline = Pipeline(
-            placed, self.sink, settings, ledger=self.ledger, redact=policy.redact, on_fork=self._forked
+            placed,
+            self.sink,
+            settings,
+            ledger=self.ledger,
+            redact=policy.redact,
+            on_fork=self._forked,
+            on_use=self.in_use,
         )
         self.on_finish: list[Callable[[float], None]] = []  # given the seconds that are left
+        self.on_use: list[Callable[[], None]] = []  # called at the first use in each process
+        self.on_fork: list[Callable[[], None]] = []  # called in a forked child, for what else belongs to a process
+        self._made_by = os.getpid()
+        self._used_by = 0
         self._finished = False
         self._done = threading.Event()
         self._lock = threading.Lock()
@@ -52,17 +64,38 @@ class Engine:
             with _guard.guard("engine.instruments"):
                 OutcomeInstruments(self.ledger, metrics_api.get_meter_provider())
 
+    def in_use(self) -> None:
+        """Something of ours begins to work in this process. Costs next to nothing the second time."""
+        pid = os.getpid()
+        if self._used_by != pid:
+            self._used_by = pid
+            for hook in self.on_use:
+                with _guard.guard("engine.on_use"):
+                    hook()
+
+    @property
+    def idle(self) -> bool:
+        """True in a forked child that has done nothing of ours: what is there is its parent's."""
+        return os.getpid() not in (self._made_by, self._used_by)
+
     def flush(self, timeout: float) -> bool:
-        """Metrics, judges, held spans, log events: everything that is not an exporter's. True when all of it is out."""
+        """Metrics, then judges, then held spans and log events: everything that is not an exporter's. True when all of it
+        is out. What is ready leaves even when a judge takes all the time."""
         end = time.monotonic() + timeout
-        done = self.pipeline.drain(timeout, judges=True)
+        log_events = self.log_events
+        some = 0.0 if log_events is None or not log_events.open else min(EXPORT_S / 2, timeout * 0.15)
+        done = self.pipeline.drain(timeout - some, judges=True)
         # Bounded: what a slow next hop takes for each span must not hold up whoever flushes.
         done = bounded(self.sink.hold.release_all, max(0.1, end - time.monotonic())) and done
-        log_events = self.log_events
         if log_events is not None and log_events.open:
-            left = max(0.0, end - time.monotonic())
+            left = max(0.1, end - time.monotonic())
             done = bounded(lambda: log_events.force_flush(int(left * 1000)), left) and done
         return done
+
+    def left(self) -> dict[str, object]:
+        """What has not been done yet: pairs by evaluator, and spans that wait for them."""
+        pending = {counts.name: counts.pending for counts in self.ledger.snapshot().values() if counts.pending}
+        return {"pairs": pending, "held_spans": len(self.sink.hold)}
 
     def finish(self, budget: float = EXIT_BUDGET_S) -> None:
         """Score what can be scored within ``budget`` seconds, count the rest, let every span go. Safe to call twice."""
@@ -72,14 +105,16 @@ class Engine:
             self._finished = True
         end = time.monotonic() + budget
         # Judges in flight get most of the budget; the exporters behind need the rest.
-        bounded(lambda: self.pipeline.shutdown(budget * 0.6), budget * 0.8)
+        scoring = max(budget * 0.5, budget - EXPORT_S)
+        bounded(lambda: self.pipeline.shutdown(scoring), scoring + 0.1)
         bounded(lambda: self.sink.hold.release_all(close=True), max(0.1, end - time.monotonic()))
         for hook in self.on_finish:
             with _guard.guard("engine.on_finish"):
                 hook(max(0.0, end - time.monotonic()))
         log_events = self.log_events
         if log_events is not None:
-            bounded(log_events.shutdown, max(0.2, end - time.monotonic()))
+            # Half of what is left: the spans' exporter is wedged just as well, if this one is.
+            bounded(log_events.shutdown, max(0.2, (end - time.monotonic()) / 2))
         self._done.set()
 
     def wait_finished(self, timeout: float) -> bool:
@@ -99,10 +134,14 @@ class Engine:
 
     def _forked(self) -> None:
         self._lock = threading.Lock()
+        self._done = threading.Event()
         self.sink.hold.after_fork()
         if self.log_events is not None:
             self.log_events.after_fork()
         forget_open_spans()
+        for hook in self.on_fork:
+            with _guard.guard("engine.on_fork"):
+                hook()
 
 
 def bounded(work: Callable[[], object], timeout: float) -> bool:
@@ -118,7 +157,7 @@ def bounded(work: Callable[[], object], timeout: float) -> bool:
 
     thread = threading.Thread(target=run, name="spangrade-flush", daemon=True)
     try:
-        thread.start()
+        unbound(thread.start)
     except RuntimeError:  # the interpreter is shutting down: inline, or not at all
         run()
         return bool(result and result[0])

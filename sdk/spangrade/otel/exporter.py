@@ -26,6 +26,7 @@ class SettlingExporter(SpanExporter):
     def __init__(self, inner: SpanExporter, *, settle: bool = True) -> None:
         self.inner = inner
         self.failures = 0  # batches that did not arrive
+        self._ended = False
         self._settle = settle  # False for further destinations: the first one's answer counts
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -33,7 +34,7 @@ class SettlingExporter(SpanExporter):
         engine = last_engine()
         batch = [engine.policy.span(span) for span in spans] if engine is not None else list(spans)
         try:
-            result = self.inner.export(batch)
+            result = SpanExportResult.FAILURE if self._ended else self.inner.export(batch)
         except Exception as fault:  # noqa: BLE001 - the exporter may be the application's
             _guard.swallowed("exporter.export", fault)
             result = SpanExportResult.FAILURE
@@ -47,8 +48,10 @@ class SettlingExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """End the exporter behind."""
-        self.inner.shutdown()
+        """End the exporter behind; it is not asked again, since many say so in a log line of their own."""
+        ended, self._ended = self._ended, True
+        if not ended:
+            self.inner.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """As the exporter behind says."""
@@ -150,7 +153,7 @@ class ScoringExporter(SpanExporter):
         if engine is not None:
             with _guard.guard("scoring_exporter.shutdown"):
                 engine.finish()
-        self._batch.shutdown()  # type: ignore[no-untyped-call]
+        self._batch.shutdown()
 
 
 _live: weakref.WeakSet[ScoringExporter] = weakref.WeakSet()

@@ -46,7 +46,8 @@ class Pipeline:
     """Grades what it is offered with ``placed``; hands results to ``sink``; counts in ``ledger``.
 
     In a forked child it starts afresh: at `after_fork`, or, where no hook runs at a fork, at the first call of the child.
-    ``on_fork`` is called then, for the host to reset what is its own; the other threads' calls wait for it.
+    ``on_fork`` is called then, for the host to reset what is its own; the other threads' calls wait for it. ``on_use`` is
+    called when the first span of a process is taken.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Pipeline:
         redact: Redact | None = None,
         watcher: Watcher | None = None,
         on_fork: Callable[[], None] | None = None,
+        on_use: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
@@ -68,6 +70,7 @@ class Pipeline:
         self._sink = sink
         self._around = Surroundings(sink, self.ledger, self.settings, self.clock, redact, watcher)
         self._on_fork = on_fork
+        self._on_use = on_use
         self._closed = False
         self._pid = os.getpid()
         self._resetting = 0  # the process that is being reset now
@@ -82,6 +85,9 @@ class Pipeline:
 
     def _began(self) -> None:
         self._jobs.ensure_workers()
+        if self._on_use is not None:
+            with shield("pipeline.on_use"):
+                self._on_use()
 
     def _is_over(self) -> bool:
         return self._closed
@@ -187,10 +193,12 @@ class Pipeline:
     # --- forks -------------------------------------------------------------------------------------------------------------
 
     def check_fork(self) -> None:
-        """Start afresh if this is a forked child that has not done so. Costs next to nothing; hosts call it before they
-        touch what they reset in ``on_fork``."""
+        """Start afresh if this is a forked child that has not done so, or if gevent has come between. Costs next to nothing;
+        hosts call it before they touch what they reset in ``on_fork``."""
         if self._pid != os.getpid():
             self.after_fork()
+        if not self._timer.fits and not self._closed:
+            self._fresh_state()
 
     def after_fork(self) -> None:
         """In a forked child: the parent's queue, threads, counts and locks are the parent's. Start afresh, lazily.

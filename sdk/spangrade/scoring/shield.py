@@ -1,20 +1,24 @@
 """Threads of ours, which nothing that foreign code raises may end: not even ``SystemExit`` or a cancellation."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from spangrade import _guard, _suppress
 
-_here = threading.local()
+# Not a threading.local: where gevent has come after us, all greenlets would share it, the application's too.
+_ours: ContextVar[bool] = ContextVar("spangrade_own_thread", default=False)
 
 
 @contextmanager
 def own_thread() -> Iterator[None]:
     """The body of a thread of ours: whatever runs in it belongs to an evaluator, and is shielded in full."""
-    _here.ours = True
-    with _suppress.evaluator_scope():
-        yield
+    token = _ours.set(True)
+    try:
+        with _suppress.evaluator_scope():
+            yield
+    finally:
+        _ours.reset(token)
 
 
 class shield(_guard.guard):  # noqa: N801 - used like a keyword: `with shield("place"):`
@@ -24,4 +28,4 @@ class shield(_guard.guard):  # noqa: N801 - used like a keyword: `with shield("p
     __slots__ = ()
 
     def _stops(self, kind: type[BaseException]) -> bool:
-        return getattr(_here, "ours", False) or super()._stops(kind)
+        return _ours.get() or super()._stops(kind)

@@ -1,11 +1,13 @@
 """The one thread that takes what the application offers off a queue, and watches all deadlines. It runs no user code."""
 
+import queue
 import threading
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any, Final
 
 from spangrade import _guard
+from spangrade._threads import unbound
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.shield import own_thread, shield
 
@@ -34,7 +36,9 @@ class Timer:
         self._tick = tick
         self._began = began
         self._clock = clock
-        self._queue: SimpleQueue[Any] = SimpleQueue()
+        # Looked up now: in C its waiting blocks all greenlets, and gevent puts one in its place that does not.
+        self._queue_kind = queue.SimpleQueue
+        self._queue: queue.SimpleQueue[Any] = self._queue_kind()
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self._next_tick = float("inf")
@@ -43,6 +47,11 @@ class Timer:
     def started(self) -> bool:
         """Whether anything was ever put."""
         return self._thread is not None
+
+    @property
+    def fits(self) -> bool:
+        """False when threads have been replaced by greenlets since it was made, and it has not begun."""
+        return self._queue_kind is queue.SimpleQueue or self._thread is not None
 
     def __len__(self) -> int:
         return self._queue.qsize()
@@ -57,7 +66,7 @@ class Timer:
                 return True
             thread = threading.Thread(target=self._run, name="spangrade-timer", daemon=True)
             try:
-                thread.start()
+                unbound(thread.start)
             except RuntimeError:
                 return False
             self._thread = thread

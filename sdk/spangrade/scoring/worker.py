@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from spangrade import _guard
+from spangrade._threads import unbound
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.event_loop import never_mind
 from spangrade.scoring.loop import LoopLane
@@ -114,7 +115,7 @@ class Lane:
         with self._cond:
             self._slots.add(slot)
         try:
-            thread.start()
+            unbound(thread.start)
         except RuntimeError:  # the interpreter is shutting down
             with self._cond:
                 self._slots.discard(slot)

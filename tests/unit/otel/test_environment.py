@@ -48,7 +48,7 @@ def test_the_protocol_is_said_by_the_environment_else_by_the_port(
         monkeypatch.setenv(name, value)
     assert destinations.protocol_of("traces", destinations.endpoint_of("traces", endpoint)) == protocol
     made = destinations.span_exporter(endpoint)
-    assert (".grpc." in type(made).__module__) == (protocol == "grpc")
+    assert (".grpc." in type(made.inner).__module__) == (protocol == "grpc")
     made.shutdown()
 
 
