@@ -199,18 +199,12 @@ def flush(timeout: float = 30.0) -> bool:
         for exporter in live_exporters():
             done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
         if runtime is not None:
-<<<<<<< HEAD
-            done = bounded(lambda: _force_flush(runtime, left()), left()) and done
+            done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
         lost = _failures(runtime) - failed
         done = done and not lost
         if not done and engine is not None:
             log.warning("spangrade's flush ended with work left", **engine.left(), failed_exports=lost)
     return done
-=======
-            done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
-        done = done and _failures(runtime) == failed
-    return done  # noqa: RET504 - after the guard, whatever it stopped
->>>>>>> 5bf912a6120f6a6dc35566fdd4712d0173a1f5d2
 
 
 def _failures(runtime: Runtime | None) -> int:

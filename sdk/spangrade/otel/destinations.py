@@ -112,20 +112,14 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
     if checked("traces", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
-<<<<<<< HEAD
         arguments = _grpc_arguments(endpoint)
-        return ProcessSpanExporter(lambda: GrpcExporter(**arguments), now=False)
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    url = _url("traces", endpoint)
-    return ProcessSpanExporter(lambda: OTLPSpanExporter(endpoint=url), now=True)
-=======
         with _in_words():
-            return GrpcExporter(**_grpc_arguments(endpoint))
+            return ProcessSpanExporter(lambda: GrpcExporter(**arguments))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+    url, limit = _url("traces", endpoint), _time_limit("traces")
     with _in_words():
-        return OTLPSpanExporter(endpoint=_url("traces", endpoint), timeout=_time_limit("traces"))
+        return ProcessSpanExporter(lambda: OTLPSpanExporter(endpoint=url, timeout=limit))
 
 
 @contextmanager
@@ -135,7 +129,6 @@ def _in_words() -> Iterator[None]:
         yield
     except Exception as fault:
         raise ConfigError(f"OTEL_EXPORTER_OTLP_*: the exporter refuses what the environment says: {fault}") from fault
->>>>>>> 5bf912a6120f6a6dc35566fdd4712d0173a1f5d2
 
 
 def _named_exporter(name: str) -> SpanExporter:
@@ -174,34 +167,24 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 
         arguments = _grpc_arguments(endpoint)
-<<<<<<< HEAD
-        inner = ProcessLogExporter(lambda: GrpcExporter(**arguments), now=False)
-=======
         with _in_words():
-            inner: LogRecordExporter = GrpcExporter(**arguments)
->>>>>>> 5bf912a6120f6a6dc35566fdd4712d0173a1f5d2
+            inner = ProcessLogExporter(lambda: GrpcExporter(**arguments))
         return GatedExporter(inner, lambda: _grpc_takes_logs(where or "http://localhost:4317"))
 
     import requests
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     last: list[int] = [0]
-<<<<<<< HEAD
-    url = _url("logs", endpoint)
+    url, limit = _url("logs", endpoint), _time_limit("logs")
 
     def make() -> LogRecordExporter:
         session = requests.Session()  # the exporter takes one; its hook is the public way to see a status
         session.hooks["response"].append(lambda response, **_: last.__setitem__(0, response.status_code))
-        return OTLPLogExporter(endpoint=url, session=session)
+        return OTLPLogExporter(endpoint=url, session=session, timeout=limit)
 
-    return GatedExporter(ProcessLogExporter(make, now=True), lambda: last[0] not in NO_LOGS_HERE)
-=======
-    session = requests.Session()  # the exporter takes one; its hook is the public way to see a status
-    session.hooks["response"].append(lambda response, **_: last.__setitem__(0, response.status_code))
     with _in_words():
-        exporter = OTLPLogExporter(endpoint=_url("logs", endpoint), session=session, timeout=_time_limit("logs"))
+        exporter = ProcessLogExporter(make)
     return GatedExporter(exporter, lambda: last[0] not in NO_LOGS_HERE)
->>>>>>> 5bf912a6120f6a6dc35566fdd4712d0173a1f5d2
 
 
 def _grpc_takes_logs(endpoint: str) -> bool:

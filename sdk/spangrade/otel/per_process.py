@@ -29,13 +29,11 @@ class _PerProcess(Generic[E]):
 
 
 class ProcessSpanExporter(SpanExporter):
-    """A span exporter by ``make``. ``now``: make the first one at once, so that what is wrong with it is said at once; not
-    for gRPC, whose channels have threads that a fork leaves behind."""
+    """A span exporter by ``make``, which raises at once what is wrong with it."""
 
-    def __init__(self, make: Callable[[], SpanExporter], *, now: bool) -> None:
+    def __init__(self, make: Callable[[], SpanExporter]) -> None:
         self._exporters = _PerProcess(make)
-        if now:
-            self._exporters.here()
+        self._exporters.here()
 
     @property
     def inner(self) -> SpanExporter:
@@ -61,10 +59,9 @@ class ProcessSpanExporter(SpanExporter):
 class ProcessLogExporter(LogRecordExporter):
     """The same for log records."""
 
-    def __init__(self, make: Callable[[], LogRecordExporter], *, now: bool) -> None:
+    def __init__(self, make: Callable[[], LogRecordExporter]) -> None:
         self._exporters = _PerProcess(make)
-        if now:
-            self._exporters.here()
+        self._exporters.here()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """By this process's exporter."""
