@@ -220,11 +220,6 @@ def test_sentry_keeps_its_tenth_of_the_requests_and_each_call_is_scored_once(
     assert beside.places.used() == {"sentry", "ours"}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="our threads start within the request, whose scope Sentry's threading integration gives them",
-)
 @pytest.mark.parametrize("order", [("sentry", "spangrade"), ("spangrade", "sentry")], ids="-".join)
 def test_what_a_judge_and_our_exporters_send_is_no_part_of_the_request_that_sentry_traces(
     order: tuple[str, str], run: Run
