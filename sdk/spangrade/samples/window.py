@@ -14,28 +14,16 @@ waits cannot be the last then, so it is given back. State is bounded in groups, 
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Final, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
 
+from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, RunningCalls, Top
 from spangrade.samples.reading import Call
 
 T = TypeVar("T")
 
-MAX_GROUPS: Final = 4_096
-MAX_PARTS: Final = 256
-MAX_NODES: Final = 4_096
-MAX_BYTES: Final = 32 * 2**20  # of parts, which belong to spans that have left
 MAX_AGE_S: Final = 600.0
 GRACE_S: Final = 0.1
-
-Key = tuple[int, int]  # trace id; local root's span id, or 0 for a trace without lineage
-
-
-class RunningCalls(Protocol):
-    """A host that sees spans start."""
-
-    def call_runs_below(self, trace_id: int, root_id: int) -> bool:
-        """Whether a call is open now below this local root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +36,6 @@ class Lineage:
     under_call: bool
     under_evaluator: bool = False
     running: RunningCalls | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Top(Generic[T]):
-    """A candidate, and the host's handle for its span (None: given back already, since a later one carries the score)."""
-
-    call: Call
-    handle: T | None
-    decide_at: float
-
-    @property
-    def order(self) -> tuple[int, int]:
-        return (self.call.span.end_ns, self.call.span.span_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +53,13 @@ class Decided(Generic[T]):
     rest: tuple[T, ...] = ()
 
 
-@dataclass(slots=True)
-class _Group(Generic[T]):
-    born: float
-    tops: list[_Top[T]] = field(default_factory=list)
-    parts: list[Call] = field(default_factory=list)
-    bytes: int = 0
-    decided: bool = False  # something of it was decided before: what comes now is partial
-    running: RunningCalls | None = None
-    # Without lineage only: who is whose parent (None: a local root), which spans are calls, and when roots are due.
-    parents: dict[int, int | None] = field(default_factory=dict)
-    calls: dict[int, int] = field(default_factory=dict)  # to their start
-    roots: dict[int, float] = field(default_factory=dict)
-
-
 class TraceWindow(Generic[T]):
     """Owned by one thread; no lock."""
 
     def __init__(self, grace_s: float = GRACE_S) -> None:
         self._grace = grace_s
-        self._groups: dict[Key, _Group[T]] = {}
+        self._groups: Groups[T] = Groups()
         self._due: list[tuple[float, Key]] = []  # a heap; entries of groups that have gone are skipped
-        self._evicted: list[tuple[Key, _Group[T]]] = []  # dropped at the bound with a span waiting: decided at `due`
-        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -120,9 +79,9 @@ class TraceWindow(Generic[T]):
         group.running = lineage.running
         free: T | None = None
         if handle is None:
-            self._add_part(group, call)
+            self._groups.add_part(group, call)
         else:
-            free = self._add_top(group, _Top(call, handle, decide_at))
+            free = group.add_top(Top(call, handle, decide_at))
             self._look_at(key, decide_at)
         rest = () if free is None else (free,)
         decided = self.root_ended(*key) if own_root else None
@@ -136,25 +95,8 @@ class TraceWindow(Generic[T]):
 
     def root_ended(self, trace_id: int, root_id: int) -> Decided[T] | None:
         """The local root ended, whether it was a call or not: its group is complete."""
-        group = self._drop((trace_id, root_id))
+        group = self._groups.drop((trace_id, root_id))
         return self._decide(group, partial=group.decided) if group is not None and group.tops else None
-
-    @staticmethod
-    def _add_top(group: _Group[T], top: _Top[T]) -> T | None:
-        """Only the last to end keeps its handle; returns the one that is free now."""
-        last = max(range(len(group.tops)), key=lambda i: group.tops[i].order, default=None)
-        if len(group.tops) >= MAX_PARTS:
-            del group.tops[1 if last == 0 else 0]
-            last = max(range(len(group.tops)), key=lambda i: group.tops[i].order)
-        if last is None:
-            group.tops.append(top)
-            return None
-        if group.tops[last].order < top.order:
-            free, group.tops[last] = group.tops[last].handle, replace(group.tops[last], handle=None)
-            group.tops.append(top)
-            return free
-        group.tops.append(replace(top, handle=None))
-        return top.handle
 
     # --- without lineage ---------------------------------------------------------------------------------------------
 
@@ -172,16 +114,17 @@ class TraceWindow(Generic[T]):
         key = (trace_id, 0)
         group = self._group(key, now)
         if call is not None and group.calls.get(span_id, call.span.start_ns) != call.span.start_ns:
-            group = self._anew(key, now)  # another request of the same ids: a generator that is seeded again and again
+            self._groups.put_aside(key)
+            group = self._group(key, now)  # another request of the same ids: a generator that is seeded again and again
         if len(group.parents) < MAX_NODES:
             group.parents[span_id] = None if is_local_root else parent_id
         if call is not None:
             group.calls[span_id] = call.span.start_ns
             if handle is not None:
-                group.tops.append(_Top(call, handle, decide_at))
+                group.tops.append(Top(call, handle, decide_at))
                 self._look_at(key, decide_at)
             else:
-                self._add_part(group, call)
+                self._groups.add_part(group, call)
         if is_local_root:
             group.roots[span_id] = now + self._grace
             self._look_at(key, now + self._grace)
@@ -192,8 +135,7 @@ class TraceWindow(Generic[T]):
 
     def due(self, now: float) -> Iterator[Decided[T]]:
         """Decide what can wait no longer, and forget what is too old."""
-        evicted, self._evicted = self._evicted, []
-        for key, late in evicted:
+        for key, late in self._groups.aside():
             yield from self._close(key, late)
         seen: set[Key] = set()
         while self._due and self._due[0][0] <= now:
@@ -204,13 +146,13 @@ class TraceWindow(Generic[T]):
             seen.add(key)
             yield from self._look(key, group, now)
             if group.born + MAX_AGE_S <= now:
-                self._drop(key)
+                self._groups.drop(key)
                 if group.tops:
                     yield from self._close(key, group)
 
     def next_due(self) -> float | None:
         """When `due` should be called next."""
-        if self._evicted:
+        if self._groups.any_aside:
             return 0.0
         return self._due[0][0] if self._due else None
 
@@ -221,9 +163,9 @@ class TraceWindow(Generic[T]):
             if group.tops:
                 yield from self._close(key, group)
                 group.tops, group.decided = [], True
-                self._clear_parts(group)
+                self._groups.keep_parts(group)
 
-    def _look(self, key: Key, group: _Group[T], now: float) -> Iterator[Decided[T]]:
+    def _look(self, key: Key, group: Group[T], now: float) -> Iterator[Decided[T]]:
         if not any(top.decide_at <= now for top in group.tops) and not any(at <= now for at in group.roots.values()):
             return
         if key[1] == 0:
@@ -235,9 +177,9 @@ class TraceWindow(Generic[T]):
         else:
             yield self._decide(group, partial=True)
             group.tops, group.decided = [], True
-            self._clear_parts(group)
+            self._groups.keep_parts(group)
 
-    def _close(self, key: Key, group: _Group[T]) -> Iterator[Decided[T]]:
+    def _close(self, key: Key, group: Group[T]) -> Iterator[Decided[T]]:
         if key[1] == 0:
             yield from self._split(key, group, float("inf"))
         else:
@@ -249,68 +191,27 @@ class TraceWindow(Generic[T]):
         if when != float("inf"):
             heapq.heappush(self._due, (when, key))
 
-    def _group(self, key: Key, now: float) -> _Group[T]:
-        group = self._groups.get(key)
-        if group is None:
-            if len(self._groups) >= MAX_GROUPS:
-                self._forget_oldest()
-            group = self._groups[key] = _Group(born=now)
+    def _group(self, key: Key, now: float) -> Group[T]:
+        if key not in self._groups:
             self._look_at(key, now + MAX_AGE_S)
-        return group
-
-    def _drop(self, key: Key) -> _Group[T] | None:
-        group = self._groups.pop(key, None)
-        if group is not None:
-            self._bytes -= group.bytes
-        return group
-
-    def _forget_oldest(self) -> None:
-        self._evict(next(iter(self._groups)))
-
-    def _evict(self, key: Key) -> None:
-        group = self._drop(key)
-        if group is not None and group.tops:
-            self._evicted.append((key, group))
-
-    def _anew(self, key: Key, now: float) -> _Group[T]:
-        self._evict(key)
-        return self._group(key, now)
-
-    def _add_part(self, group: _Group[T], call: Call) -> None:
-        if len(group.parts) >= MAX_PARTS:
-            self._take_bytes(group, -_size(group.parts.pop(0)))
-        group.parts.append(call)
-        self._take_bytes(group, _size(call))
-        if self._bytes > MAX_BYTES:
-            for other in self._groups.values():  # the oldest group's parts go first
-                self._clear_parts(other)
-                if self._bytes <= MAX_BYTES:
-                    break
-
-    def _take_bytes(self, group: _Group[T], size: int) -> None:
-        group.bytes += size
-        self._bytes += size
-
-    def _clear_parts(self, group: _Group[T]) -> None:
-        self._bytes -= group.bytes
-        group.parts, group.bytes = [], 0
+        return self._groups.at(key, now)
 
     @staticmethod
-    def _decide(group: _Group[T], partial: bool) -> Decided[T]:
+    def _decide(group: Group[T], partial: bool) -> Decided[T]:
         tops = sorted(group.tops, key=lambda top: top.order)
         return Decided(tuple(t.call for t in tops), tuple(group.parts), partial, tops[-1].handle)
 
-    def _split(self, key: Key, group: _Group[T], now: float) -> Iterator[Decided[T]]:
+    def _split(self, key: Key, group: Group[T], now: float) -> Iterator[Decided[T]]:
         """Without lineage: candidates by their local root, and into topmost and below; what is not due yet stays."""
-        tops: dict[int, list[_Top[T]]] = {}
-        below: dict[int, list[_Top[T]]] = {}
+        tops: dict[int, list[Top[T]]] = {}
+        below: dict[int, list[Top[T]]] = {}
         parts: dict[int, list[Call]] = {}
         for top in group.tops:
-            root, under_call = self._climb(group, top.call.span.span_id)
+            root, under_call = group.climb(top.call.span.span_id)
             (below if under_call else tops).setdefault(root, []).append(top)
         for part in group.parts:
-            parts.setdefault(self._climb(group, part.span.span_id)[0], []).append(part)
-        stay_tops: list[_Top[T]] = []
+            parts.setdefault(group.climb(part.span.span_id)[0], []).append(part)
+        stay_tops: list[Top[T]] = []
         rest: list[T] = []
         for root in {*tops, *below}:
             mine, inner = tops.get(root, []), below.get(root, [])
@@ -325,28 +226,8 @@ class TraceWindow(Generic[T]):
                 partial = not arrived or root not in group.roots or group.decided
                 yield Decided(tuple(t.call for t in mine), under, partial, mine[-1].handle)
         group.tops = stay_tops
-        kept = [part for some in parts.values() for part in some]
-        self._clear_parts(group)
-        for part in kept:
-            group.parts.append(part)
-            self._take_bytes(group, _size(part))
+        self._groups.keep_parts(group, (part for some in parts.values() for part in some))
         if stay_tops:
             self._look_at(key, min(top.decide_at for top in stay_tops))
         if rest:
             yield Decided(rest=tuple(rest))
-
-    @staticmethod
-    def _climb(group: _Group[T], span_id: int) -> tuple[int, bool]:
-        """The topmost known ancestor, and whether a call is on the way up. Ids that form a ring end the climb."""
-        under_call, at, seen = False, span_id, {span_id}
-        while True:
-            parent = group.parents.get(at)
-            if parent is None or parent not in group.parents or parent in seen:
-                return at, under_call
-            seen.add(parent)
-            under_call = under_call or parent in group.calls
-            at = parent
-
-
-def _size(call: Call) -> int:
-    return 512 + sum(len(value) for value in call.span.attributes.values() if isinstance(value, (str, bytes)))

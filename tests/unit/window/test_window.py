@@ -3,8 +3,9 @@
 import itertools
 
 from spangrade.model.span import SpanData
+from spangrade.samples.groups import MAX_GROUPS
 from spangrade.samples.reading import Call, Reading
-from spangrade.samples.window import GRACE_S, MAX_AGE_S, MAX_GROUPS, Decided, Lineage, TraceWindow
+from spangrade.samples.window import GRACE_S, MAX_AGE_S, Decided, Lineage, TraceWindow
 
 
 def call(span_id: int, parent: int | None = None, kind: str = "llm", end: int = 0, trace_id: int = 1) -> Call:
