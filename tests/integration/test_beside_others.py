@@ -9,117 +9,14 @@ add their processor to it, and scores leave on the spans to our endpoint.
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from .loopback import ANSWER, JsonObject, Places, serve
-from .vendors_venv import ensure_vendors, install_ours
-
-HERE = Path(__file__).parent
-PROGRAM = HERE / "beside_others" / "program.py"
-EVENT = "gen_ai.evaluation.result"
-CALLS = 3
-EXIT_S = 5.0  # promised: the exit takes at most five seconds longer
-OVERRIDING = "Overriding of current TracerProvider is not allowed"
-
-# Printed at exit where its queue is not empty yet, which is a matter of luck with us and without.
-SENTRYS_FAREWELL = re.compile(r"Sentry is attempting to send \d+ pending events\n.*\nPress Ctrl-\S+ to quit\n")
-
-
-@dataclass
-class Ran:
-    """How a program ended, and what arrived where."""
-
-    stderr: str
-    answers: list[str]
-    exit_s: float
-    stop_s: float  # the seconds that it took to stop what was to be stopped
-    places: Places
-
-    def theirs(self, place: str) -> Counter[str]:
-        """The spans at a vendor's place by name, without our evaluation spans."""
-        return Counter(span["name"] for span in self.places.spans(place) if not is_evaluation(span))
-
-    def evaluations(self, place: str) -> list[JsonObject]:
-        return [span for span in self.places.spans(place) if is_evaluation(span)]
-
-    def scored_spans(self, place: str) -> list[JsonObject]:
-        """Spans that came with scores on them."""
-        return [span for span in self.places.spans(place) if not is_evaluation(span) and scores(span)]
-
-    def transactions(self) -> list[Any]:
-        """Sentry's, each with the names of its spans, without what is different in each run."""
-        return sorted(
-            [one["transaction"], sorted(str(span.get("op")) for span in one["spans"])]
-            for one in self.places.transactions()
-        )
-
-
-class ProgramError(Exception):
-    """A program did not end as it should: not what a test that is known to fail may fail with."""
-
-
-def is_evaluation(span: JsonObject) -> bool:
-    return bool(span["scope"] == "spangrade" and span["name"].startswith("evaluation "))
-
-
-def scores(span: JsonObject) -> list[str]:
-    """The evaluators whose scores are events of this span."""
-    return [event["attributes"]["gen_ai.evaluation.name"] for event in span["events"] if event["name"] == EVENT]
-
-
-def scored_calls(spans: list[JsonObject]) -> list[str]:
-    """The scored span of each evaluation span."""
-    return [span["parent_id"] for span in spans]
-
-
-Run = Callable[..., Ran]
+from .beside import CALLS, OVERRIDING, Ran, Run, runs, scored_calls, scores
 
 
 @pytest.fixture(scope="module")
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs the program with a server of its own; the same program once for all tests, which only look at what came."""
-    python = ensure_vendors(HERE / f"vendors_{getattr(request, 'param', 'newest')}.txt")
-    ours = install_ours(python, tmp_path_factory.mktemp("ours"))
-    known: dict[str, Ran] = {}
-
-    def go(*start: str, **said: Any) -> Ran:
-        key = json.dumps([start, said])
-        if key not in known:
-            known[key] = run_program(python, ours, {"start": start, "calls": CALLS, **said})
-        assert known[key].exit_s < EXIT_S, known[key].stderr
-        return known[key]
-
-    return go
-
-
-def run_program(python: Path, ours: Path, said: JsonObject) -> Ran:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "SPANGRADE_", "SENTRY_"))}
-    env.update(PYTHONPATH=str(ours), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1", HOME=str(ours))
-    with serve() as places:
-        command = [str(python), str(PROGRAM), json.dumps({"base": places.base, **said})]
-        done = subprocess.run(command, env=env, cwd=ours, capture_output=True, text=True, timeout=90, check=False)
-        ended = time.time()
-    if done.returncode != 0:
-        raise ProgramError(f"exit code {done.returncode}: {done.stderr}")
-    (line,) = done.stdout.splitlines()  # quiet: nobody else prints
-    told = json.loads(line)
-    rounds = 2 if said.get("stop") else 1
-    assert told["answers"] == [ANSWER] * said["calls"] * rounds
-    assert places.questions == said["calls"] * rounds
-    assert places.unknown in ([], ["/langfuse/api/public/ingestion"]), places.unknown
-    stderr = SENTRYS_FAREWELL.sub("", done.stderr)
-    return Ran(stderr, told["answers"], ended - told["ended_at"], told["stop_s"], places)
+    return runs(getattr(request, "param", "newest"), tmp_path_factory.mktemp("ours"))
 
 
 # --- each alone with us ----------------------------------------------------------------------------------------------
@@ -324,46 +221,3 @@ def test_logfires_shutdown_ends_the_provider_and_every_call_before_it_is_scored_
 )
 def test_an_application_with_a_provider_of_its_own_and_nobody_at_our_endpoint_ends_in_time(run: Run) -> None:
     run("empty", "spangrade", trace="spangrade", endpoint="http://127.0.0.1:9")
-
-
-# --- auto-instrumentation with what is really installed --------------------------------------------------------------
-
-# In one venv, all for the same library: OpenInference's, Traceloop's and OpenTelemetry's own.
-OPENINFERENCE = "openinference-instrumentation-openai"
-TRACELOOP = "opentelemetry-instrumentation-openai"
-OFFICIAL = "opentelemetry-instrumentation-genai-openai"
-
-
-def lines(ran: Ran) -> list[str]:
-    """What we say, without the line of every `configure`."""
-    return [line for line in ran.stderr.splitlines() if "spangrade is on" not in line]
-
-
-def test_instrument_switches_on_one_of_three_and_says_which_and_what_is_missing(run: Run) -> None:
-    ran = run("spangrade", instrument=["openai", "anthropic", "langchian"], listen=True)
-    on, missing = lines(ran)
-    assert on == f"INFO event='instrumentations are switched on' on='openai ({OPENINFERENCE})'"
-    assert missing.startswith("WARNING ")
-    assert "install='pip install openinference-instrumentation-anthropic'" in missing
-    assert "'langchian' (did you mean 'langchain'?)" in missing
-    spans = ran.places.spans("ours")
-    assert [(span["scope"], scores(span)) for span in spans] == [("openinference.instrumentation.openai", ["yes"])] * 3
-
-
-def test_instrument_leaves_the_applications_own_choice_on_and_adds_none(run: Run) -> None:
-    ran = run("traceloop", "spangrade", instrument=["openai"], listen=True)
-    (on,) = lines(ran)
-    assert on == f"INFO event='instrumentations are switched on' already_on='openai ({TRACELOOP})'"
-    spans = ran.places.spans("ours")
-    assert [scores(span) for span in spans] == [["yes"]] * CALLS
-    assert {span["scope"].rsplit(".v1", 1)[0] for span in spans} == {"opentelemetry.instrumentation.openai"}
-
-
-def test_opentelemetrys_own_is_taken_when_asked_for_and_it_is_said_that_it_leaves_the_text_out(run: Run) -> None:
-    ran = run("spangrade", instrument=[OFFICIAL], listen=True)
-    on, no_content = lines(ran)
-    assert on == f"INFO event='instrumentations are switched on' on='{OFFICIAL} ({OFFICIAL})'"
-    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in no_content
-    spans = ran.places.spans("ours")
-    assert len(spans) == CALLS
-    assert not any(ANSWER in json.dumps(span["attributes"]) for span in spans)
