@@ -91,8 +91,9 @@ def _parsed(endpoint: str) -> Any:
 
 def _url(signal: str, given: str | None) -> str | None:
     """The signal's full URL for OTLP/HTTP where an endpoint was given as argument; the exporter reads the environment."""
-    if given is None:
+    if given is None and endpoint_of(signal, None):
         return None
+    given = given or "http://localhost:4318"  # not left to the exporter, for which an empty variable is an address
     parts = _parsed(given)
     base = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
     for other in _SIGNALS:
@@ -112,7 +113,7 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
     if checked("traces", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
-        arguments = _grpc_arguments(endpoint)
+        arguments = _grpc_arguments("traces", endpoint)
         with _in_words():
             return ProcessSpanExporter(lambda: GrpcExporter(**arguments))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -153,9 +154,12 @@ def logs_wanted() -> bool:
     return os.environ.get("OTEL_LOGS_EXPORTER", "otlp").strip().lower() != "none"
 
 
-def _grpc_arguments(endpoint: str | None) -> dict[str, Any]:
-    if endpoint is None:
-        return {}
+def _grpc_arguments(signal: str, endpoint: str | None) -> dict[str, Any]:
+    if endpoint is None and endpoint_of(signal, None):
+        return {}  # which the exporter reads itself, with all that the environment says beside it
+    endpoint = (
+        endpoint or "http://localhost:4317"
+    )  # not left to the exporter, for which an empty variable is an address
     parts = _parsed(endpoint)
     return {"endpoint": f"{parts.scheme}://{parts.netloc}", "insecure": parts.scheme != "https"}
 
@@ -166,7 +170,7 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
     if checked("logs", endpoint) == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 
-        arguments = _grpc_arguments(endpoint)
+        arguments = _grpc_arguments("logs", endpoint)
         with _in_words():
             inner = ProcessLogExporter(lambda: GrpcExporter(**arguments))
         return GatedExporter(inner, lambda: _grpc_takes_logs(where or "http://localhost:4317"))

@@ -5,7 +5,7 @@ from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace import TracerProvider
 
 import spangrade as sg
-from spangrade.otel import sdk_private
+from spangrade.otel import destinations, sdk_private
 from spangrade.otel.engine import current_engine
 from spangrade.testing import CollectingExporter
 
@@ -77,3 +77,15 @@ def test_empty_means_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "")
     sg.configure(endpoint="http://127.0.0.1:9")
     assert current_engine() is not None
+
+
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+@pytest.mark.parametrize(("protocol", "port"), [("http/protobuf", 4318), ("grpc", 4317)])
+def test_an_empty_address_is_the_default_one(
+    protocol: str, port: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    monkeypatch.setenv(name, "")
+    exporter = destinations.span_exporter(None)
+    assert f"localhost:{port}" in exporter.inner._endpoint  # type: ignore[attr-defined]
+    exporter.shutdown()
