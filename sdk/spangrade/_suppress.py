@@ -5,10 +5,10 @@ do not require, so the key is read from the API where it is and the plain key is
 neither, hence our own flag: `trace` and the processor ask `active()`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
@@ -27,9 +27,8 @@ _KEYS = tuple(
 _evaluating: ContextVar[bool] = ContextVar("spangrade_evaluating", default=False)
 
 
-def active() -> bool:
-    """True inside an evaluator: calls traced here are not the application's."""
-    return _evaluating.get()
+#: True inside an evaluator: calls traced here are not the application's.
+active: Final[Callable[[], bool]] = _evaluating.get
 
 
 def detach(token: Any) -> None:

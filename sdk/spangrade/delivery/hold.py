@@ -1,8 +1,8 @@
 """Spans that wait, bounded, for their scores; each leaves exactly once (promise 2)."""
 
-import heapq
 import threading
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any, Final
 
 from spangrade.model.outcome import ScoreRecord
@@ -22,7 +22,7 @@ class Held(Ticket):
     evaluator found, in order of arrival. ``gone``: it has left, or never waited; what comes now takes a later carrier.
     """
 
-    __slots__ = ("bytes", "deadline", "gone", "pairs", "route", "span", "taken", "waiting")
+    __slots__ = ("bytes", "deadline", "gone", "number", "pairs", "route", "span", "taken", "waiting")
 
     def __init__(self, span: Any, route: Any, size: int, deadline: float, *, gone: bool = False) -> None:
         self.span = span
@@ -30,6 +30,7 @@ class Held(Ticket):
         self.bytes = size
         self.deadline = deadline
         self.gone = gone
+        self.number = 0  # in the order of arrival
         self.waiting = 1  # for the pipeline's reading of it
         self.pairs: list[tuple[ScoreRecord, ...]] = []
         self.taken: dict[str, None] = {}
@@ -48,7 +49,9 @@ class Hold:
         # Re-entrant, as all locks on the way of an ended span: the garbage collector may end an abandoned stream's span
         # in the middle of anything.
         self._lock = threading.RLock()
-        self._held: dict[int, Held] = {}  # in order of arrival
+        self._held: dict[int, Held] = {}  # by number
+        self._came = 0  # of all that ever came
+        self._spans = 0  # as many as are held
         self._deadlines: list[tuple[float, int]] = []  # a heap; entries of spans that have left are skipped
         self._bytes = 0
         self._closed = False
@@ -71,10 +74,12 @@ class Hold:
                 out.append(held)
                 held.gone = True
             else:
-                self._held[id(held)] = held
+                self._came = number = held.number = self._came + 1
+                self._held[number] = held
+                self._spans += 1
                 self._bytes += held.bytes
-                heapq.heappush(self._deadlines, (held.deadline, id(held)))
-                while self._held and (len(self._held) > self._max_spans or self._bytes > self._max_bytes):
+                heappush(self._deadlines, (held.deadline, number))
+                while self._spans > self._max_spans or (self._bytes > self._max_bytes and self._spans):
                     oldest = next(iter(self._held.values()))
                     self._remove(oldest)
                     self.evicted += 1
@@ -92,7 +97,7 @@ class Hold:
         with self._lock:
             held.deadline = deadline
             if not held.gone:
-                heapq.heappush(self._deadlines, (deadline, id(held)))
+                heappush(self._deadlines, (deadline, held.number))
 
     def add(self, held: Held, records: tuple[ScoreRecord, ...]) -> bool:
         """Attach a pair's records; False when the span has left."""
@@ -106,7 +111,7 @@ class Hold:
         """One thing less to wait for."""
         with self._lock:
             held.waiting -= 1
-            ready = held.waiting <= 0 and not held.gone and id(held) in self._held
+            ready = held.waiting <= 0 and not held.gone and held.number in self._held
             if ready:
                 self._remove(held)
         if ready:
@@ -124,7 +129,7 @@ class Hold:
                     held = None
                 if held is not None and deadline > now:
                     break
-                heapq.heappop(heap)
+                heappop(heap)
                 if held is not None:
                     self._remove(held)
                     self.expired += 1
@@ -150,7 +155,8 @@ class Hold:
                 between()
 
     def _remove(self, held: Held) -> None:
-        del self._held[id(held)]
+        del self._held[held.number]
+        self._spans -= 1
         self._bytes -= held.bytes
         held.gone = True
 
@@ -159,4 +165,4 @@ class Hold:
         self._lock = threading.RLock()
         self._held = {}
         self._deadlines = []
-        self._bytes = 0
+        self._spans = self._bytes = 0

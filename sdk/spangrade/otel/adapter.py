@@ -1,12 +1,18 @@
 """From an ended SDK span to `SpanData`: attributes and events are shared, not copied."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
 from spangrade.model.span import EventData, SpanData
+from spangrade.tracing.lazy.span import is_lazy
+
+#: Makes `SpanData` of an ended span.
+Reader = Callable[[ReadableSpan], SpanData]
+
+FLAT: Final = 2_048  # bytes that a span costs beside its text
 
 _STATUS = ("unset", "ok", "error")
 
@@ -42,12 +48,13 @@ def span_data(span: ReadableSpan, attributes: Mapping[str, Any] | None = None) -
     )
 
 
-def content_size(attributes: Mapping[str, Any], events: Sequence[EventData] = ()) -> int:
+def content_size(span: ReadableSpan) -> int:
     """About how many bytes of memory a held span costs: its text, and a flat rate for the rest."""
-    size = 2_048 + _text_size(attributes.values())
-    for event in events:
-        size += 256 + _text_size(event.attributes.values())
-    return size
+    if is_lazy(span) and span.filled is None:
+        size = FLAT + span.size
+    else:
+        size = FLAT + _text_size(plain_attributes(span).values())
+    return size + sum(256 + _text_size((event.attributes or {}).values()) for event in span.events)
 
 
 def _text_size(values: Iterable[Any]) -> int:

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade import _guard
 from spangrade._log import log
+from spangrade._switches import disabled, sdk_disabled
 from spangrade._threads import unbound
 from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
 from spangrade.judges.providers import close_connections
@@ -23,7 +24,7 @@ from spangrade.otel.providers import Runtime, attach, log_pipeline, mode_of
 from spangrade.otel.said import Arguments, check
 from spangrade.otel.sigterm import TermHook
 from spangrade.otel.worker_exit import WorkerExit
-from spangrade.tracing.call import reread_environment, use_provider
+from spangrade.tracing.call import use_provider
 
 _lock = threading.RLock()
 _ending = threading.RLock()
@@ -75,7 +76,7 @@ def configure(
     Raises:
         ConfigError: a setting that cannot work. Nothing has been changed then.
     """
-    if reread_environment():
+    if disabled() or sdk_disabled():
         log.info("spangrade is disabled by SPANGRADE_DISABLED or OTEL_SDK_DISABLED")
         return
     said = check(
@@ -119,7 +120,7 @@ def configure(
 
 def ensure_engine() -> None:
     """For set-ups without a call to `configure` (the exporter's entry point): evaluators from ``SPANGRADE_CONFIG``."""
-    if current_engine() is None and not reread_environment():
+    if current_engine() is None and not disabled() and not sdk_disabled():
         said = check(Arguments())
         _start(Engine(said.evaluators, said.settings, said.policy, None))
 

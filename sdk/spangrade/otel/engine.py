@@ -165,30 +165,35 @@ def bounded(work: Callable[[], object], timeout: float) -> bool:
     return bool(result and result[0])
 
 
-_current: Engine | None = None
-_last: Engine | None = None
+class _Engines:
+    """The engines of this process."""
+
+    current: Engine | None = None
+    last: Engine | None = None
+
+
+engines: Final = _Engines()
 
 
 def current_engine() -> Engine | None:
     """The engine that `configure` made last, or None."""
-    return _current
+    return engines.current
 
 
 def last_engine() -> Engine | None:
     """The current engine or, after its end, the one that was: what is exported late still leaves by its content policy."""
-    return _last
+    return engines.last
 
 
 def set_engine(engine: Engine | None) -> Engine | None:
     """Make ``engine`` the current one; returns the one before."""
-    global _current, _last
-    before, _current = _current, engine
-    _last = engine or _last
+    before, engines.current = engines.current, engine
+    engines.last = engine or engines.last
     return before
 
 
 def _after_fork() -> None:
-    engine = _current
+    engine = engines.current
     if engine is not None:
         with _guard.guard("engine.after_fork"):
             engine.after_fork()

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from functools import partial
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -101,16 +102,13 @@ class ScoringExporter(SpanExporter):
         kind = quick_kind(attributes)
         can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
         now = pipeline.clock.monotonic()
+        size, read = content_size(span), partial(span_data, attributes=attributes)
         if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
-            pipeline.offer(
-                Offer(span_data(span, attributes), None, None, now)
-            )  # for its place in the trace, or its documents
+            pipeline.offer(Offer(span, None, None, now, size, read))  # for its place in the trace, or its documents
             return False
         pipeline.check_fork()
-        data = span_data(span, attributes)
-        size = content_size(attributes, data.events)
         held = Held(span, self, size, now + pipeline.settings.judge_hold)
-        offer = Offer(data, held, None, now, size=size)
+        offer = Offer(span, held, None, now, size, read)
         engine.sink.hold.put(held)
         taken = False
         with _guard.guard("scoring_exporter.offer"):

@@ -3,8 +3,11 @@ must not shift the application's random numbers."""
 
 import os
 import random
+from typing import Final
 
 from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+_SPAN_BITS: Final = 2**64 - 1
 
 
 class OwnIdGenerator(IdGenerator):
@@ -33,6 +36,13 @@ class OwnIdGenerator(IdGenerator):
     def generate_span_id(self) -> int:
         """A span id."""
         return self._bits(64)
+
+    def generate_both(self) -> tuple[int, int]:
+        """A trace id and a span id."""
+        if os.getpid() != self._pid:
+            self._bits(1)
+        bits = self._random.getrandbits(192)
+        return bits >> 64 or self._bits(128), bits & _SPAN_BITS or self._bits(64)
 
     def is_trace_id_random(self) -> bool:
         """All bits are random (W3C trace context, level 2)."""

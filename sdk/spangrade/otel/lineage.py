@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -13,26 +13,27 @@ from spangrade.samples.reading import ROOT_KINDS
 from spangrade.samples.window import Lineage
 
 MAX_OPEN: Final = 16_384
+_EVERY: Final = 64  # spans, after which the bound is looked at
 _MAX_DEPTH: Final = 256  # deeper nesting than this is a ring of repeated ids
+_CLIMB: Final = (None,) * _MAX_DEPTH
 
 
-class _Open:
-    """One started span. It is held weakly: a span that is never ended must not keep its content. ``above`` is kept after
-    that one has ended, so that the climb does not stop at it."""
+class _Open(Lineage):
+    """One started span, which becomes its own lineage when it ends. ``above`` is kept after that one has ended, so that the
+    climb does not stop at it."""
 
-    __slots__ = ("__weakref__", "_kind", "above", "ended", "has_calls", "key", "span")
+    __slots__ = ("_kind", "_span", "above", "ended", "has_calls", "key")
 
-    def __init__(self, span: ReadableSpan, key: tuple[int, int], above: "_Open | None") -> None:
-        self.span = weakref.ref(span)
+    def __init__(self, key: tuple[int, int], above: "_Open | None", kind: str | None, span: Any) -> None:
         self.key = key
         self.above = above
-        self.ended = False
-        self.has_calls = False
-        self._kind: str | None = None
+        self.ended = self.has_calls = False
+        self._kind = kind
+        self._span = span  # what gives it, as long as it lives; None where the kind is known
 
     def kind(self) -> str | None:
         """By its attributes so far. Once a call, always one; what is none yet may still become one."""
-        if self._kind is None and (span := self.span()) is not None:
+        if self._kind is None and (span := self._span()) is not None:
             self._kind = quick_kind(plain_attributes(span))
         return self._kind
 
@@ -43,39 +44,41 @@ class OpenSpans:
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], _Open] = {}
         self._lock = threading.RLock()
+        self._started = 0
         _all.add(self)
 
     def __len__(self) -> int:
         return len(self._open)
 
     def started(self, span: ReadableSpan) -> None:
-        """A span starts. Ids identify it, so a repeated id (a seeded generator) only makes one of the two topmost."""
+        """A span of any sort starts. Ids identify it, so a repeated id (a seeded generator) only makes one of the two topmost."""
         context, parent = span.get_span_context(), span.parent
-        if context is None:
-            return
+        if context is not None:
+            under = (parent.trace_id, parent.span_id) if parent is not None and not parent.is_remote else None
+            # Held weakly: a span that is never ended must not keep its content.
+            self.opened((context.trace_id, context.span_id), under, None, weakref.ref(span))
+
+    def opened(self, key: tuple[int, int], under: tuple[int, int] | None, kind: str | None, span: Any) -> None:
+        """The same by its ids and its parent's in this process, and by its kind or what gives the span."""
         opened = self._open
-        above = None
-        if parent is not None and not parent.is_remote:
-            above = opened.get((parent.trace_id, parent.span_id))
-            if above is not None and above.ended:
-                above = above.above
-        key = (context.trace_id, context.span_id)
-        opened[key] = _Open(span, key, above)
-        if len(opened) > MAX_OPEN:
+        above = None if under is None else opened.get(under)
+        if above is not None and above.ended:
+            above = above.above
+        opened[key] = _Open(key, above, kind, span)
+        self._started += 1
+        if self._started % _EVERY == 0 and len(opened) > MAX_OPEN:
             with self._lock:
                 while len(opened) > MAX_OPEN:
                     opened.pop(next(iter(opened)), None)
 
-    def ended(self, span: ReadableSpan, *, is_call: bool) -> tuple[Lineage, bool]:
+    def ended(self, key: tuple[int, int], *, is_call: bool) -> tuple[Lineage, bool]:
         """A span ends: its lineage, and whether calls ended below it whose root it is."""
-        context = span.get_span_context()
-        assert context is not None
-        mine = self._open.pop((context.trace_id, context.span_id), None)
+        mine = self._open.pop(key, None)
         if mine is None:  # it started before we were there, or was forgotten
-            return Lineage(context.span_id, False, running=self), False
+            return Lineage(key[1], False, False, self), False
         mine.ended = True
         root, under_call, under_evaluator, at = mine, False, False, mine.above
-        for _ in range(_MAX_DEPTH):
+        for _ in _CLIMB:
             if at is None:
                 break
             if not at.ended:
@@ -86,7 +89,13 @@ class OpenSpans:
             at = at.above
         if is_call:
             root.has_calls = True
-        return Lineage(root.key[1], under_call, under_evaluator, self), mine.has_calls
+        mine.root_id, mine.under_call, mine.under_evaluator, mine.running = (
+            root.key[1],
+            under_call,
+            under_evaluator,
+            self,
+        )
+        return mine, mine.has_calls
 
     def call_runs_below(self, trace_id: int, root_id: int) -> bool:
         """Whether a call that could be topmost is open now below this local root. Asked rarely, from our own thread."""

@@ -1,21 +1,32 @@
 """`SpangradeProcessor`: the pipeline's place in an OpenTelemetry provider."""
 
+from functools import partial
+from os import getpid
+from typing import Any, Final
+
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-from opentelemetry.sdk.trace.export import SpanExporter
-from opentelemetry.trace import Tracer, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace import TraceFlags, Tracer, TracerProvider
 
-from spangrade import _guard, _suppress
+from spangrade import _guard
+from spangrade._suppress import active
+from spangrade._switches import raw, scoring_off
 from spangrade.delivery.hold import Held
-from spangrade.otel.adapter import content_size, plain_attributes, span_data
+from spangrade.otel.adapter import FLAT, Reader, content_size, plain_attributes, span_data
 from spangrade.otel.batch import batch
-from spangrade.otel.engine import current_engine, last_engine
+from spangrade.otel.engine import Engine, current_engine, engines, last_engine
 from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
-from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.seam import Offer
 from spangrade.semconv import SCOPE
+from spangrade.tracing.lazy.span import LazySpan
+
+_SAMPLED: Final = int(TraceFlags.SAMPLED)
+_SCORING: Final = scoring_off.key
+#: Processors that do nothing when a span starts: asking them would cost every span a call.
+_DEAF: Final = (SpanProcessor.on_start, BatchSpanProcessor.on_start)
 
 
 class SpangradeProcessor(SpanProcessor):
@@ -44,6 +55,17 @@ class SpangradeProcessor(SpanProcessor):
         self._shutdown = False
 
     @property
+    def next(self) -> SpanProcessor | None:
+        """Where spans go on to."""
+        return self._next
+
+    @next.setter
+    def next(self, behind: SpanProcessor | None) -> None:
+        self._next = behind
+        listens = behind is not None and type(behind).on_start not in _DEAF
+        self._tell_start = behind.on_start if behind is not None and listens else None
+
+    @property
     def ended(self) -> bool:
         """Whether it was shut down."""
         return self._shutdown
@@ -69,65 +91,77 @@ class SpangradeProcessor(SpanProcessor):
             span = engine.policy.span(span)
         self.next.on_end(span)
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+    def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Remember an open span; a few hundred nanoseconds."""
         try:  # not the guard's context manager: this runs for every span of the process, and a try costs nothing
-            self._open.started(span)
+            if type(span).__base__ is LazySpan:
+                self._open.opened(span.ids, span.parent_ids, span.kind_of_call, None)
+            else:
+                self._open.started(span)
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("processor.on_start", fault)
-        if self.next is not None:
-            self.next.on_start(span, parent_context=parent_context)
+        if self._tell_start is not None:
+            self._tell_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
         """Offer the span to the pipeline, or pass it on."""
         try:
-            if self._offer(span) or self.next is None:
+            if self._offer(span) or self._next is None:
                 return
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("processor.on_end", fault)
         with _guard.guard("processor.next"):
             self.forward(span)
 
-    def _offer(self, span: ReadableSpan) -> bool:
+    def _offer(self, span: Any) -> bool:
         """True when the span is held (it will be forwarded later)."""
-        context = span.get_span_context()
-        if context is None:
-            return False
-        attributes = plain_attributes(span)
-        kind = quick_kind(attributes)
-        call = kind is not None and kind != "evaluator" and bool(context.trace_flags.sampled)
-        lineage, rooted_calls = self._open.ended(span, is_call=call)
-        engine = current_engine()
-        if engine is None or self._shutdown:
-            return False
-        if not call:
-            if rooted_calls:
-                engine.pipeline.root_ended(context.trace_id, context.span_id)
-            return False
-        if lineage.under_evaluator or _suppress.active():  # an evaluator's own work, somebody's or ours
+        read: Reader
+        if type(span).__base__ is LazySpan and span.filled is None:  # nobody has read it, and we need not either
+            ids, kind, sampled, read = span.ids, span.kind_of_call, span.flags & _SAMPLED, span_data
+            size = FLAT + span.size if span.made_events is None else 0
+        else:
+            context = span.get_span_context()
+            if context is None:
+                return False
+            attributes = plain_attributes(span)
+            ids, kind = (context.trace_id, context.span_id), quick_kind(attributes)
+            sampled, read, size = context.trace_flags & _SAMPLED, partial(span_data, attributes=attributes), 0
+        call = sampled and kind is not None and kind != "evaluator"
+        lineage, rooted_calls = self._open.ended(ids, is_call=bool(call))
+        engine = engines.current
+        if engine is None or self._shutdown or (raw(_SCORING) is not None and scoring_off()):
             return False
         pipeline = engine.pipeline
-        is_root = not lineage.under_call and kind in ROOT_KINDS and "root" in pipeline.targets
-        if not is_root and kind not in pipeline.targets:
-            if "root" in pipeline.targets:  # its documents, tool results or usage may belong to the root sample
-                pipeline.offer(Offer(span_data(span, attributes), None, lineage, pipeline.clock.monotonic()))
+        if not call:
+            if rooted_calls:
+                pipeline.root_ended(*ids)
             return False
-        pipeline.check_fork()
-        now = pipeline.clock.monotonic()
-        data = span_data(span, attributes)
-        size = content_size(attributes, data.events)
-        held = Held(span, self, size, now + pipeline.settings.judge_hold, gone=not self.exports)
-        offer = Offer(data, held, lineage, now, size=size)
-        if self.next is None:
-            pipeline.offer(offer)
+        if lineage.under_evaluator or active():  # an evaluator's own work, somebody's or ours
             return False
-        engine.sink.hold.put(held)
+        now, size = pipeline.clock.monotonic(), size or content_size(span)
+        if kind not in pipeline.targets and (lineage.under_call or kind not in pipeline.root_kinds):
+            if pipeline.root_kinds:  # its documents, tool results or usage may belong to the root sample
+                pipeline.offer(Offer(span, None, lineage, now, size, read))
+            return False
+        if pipeline.pid != getpid():
+            pipeline.check_fork()
+        held = Held(span, self, size, now + pipeline.settings.judge_hold, gone=self._next is None)
+        return self._hold(engine, held, Offer(span, held, lineage, now, size, read))
+
+    def _hold(self, engine: Engine, held: Held, offer: Offer) -> bool:
+        if self._next is None:
+            engine.pipeline.take(offer)
+            return False
+        hold = engine.sink.hold
+        hold.put(held)
         # From here on the span is the hold's, whatever happens: it must not be forwarded here as well.
         taken = False
-        with _guard.guard("processor.offer"):
-            taken = pipeline.offer(offer)
+        try:
+            taken = engine.pipeline.take(offer)
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("processor.offer", fault)
         if not taken:
-            engine.sink.hold.settle(held)
+            hold.settle(held)
         return True
 
     def shutdown(self) -> None:

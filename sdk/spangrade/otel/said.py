@@ -12,7 +12,7 @@ from spangrade import config
 from spangrade.delivery.content import ContentPolicy
 from spangrade.errors import ConfigError
 from spangrade.model.policy import Placed
-from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
+from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns
 from spangrade.scoring.settings import Settings
 
 METRIC_HOLD_S: Final = 1.0
@@ -95,9 +95,7 @@ def check(given: Arguments) -> Said:
 def _evaluators(given: Arguments, file: config.FileConfig) -> list[Placed]:
     found = placed_evaluators(list(given.metrics) or list(file.metrics), list(given.judges) or list(file.judges))
     elsewhere = given.score == "agent" or file.score == "agent"
-    if elsewhere or scoring_off():
-        return []
-    return found
+    return [] if elsewhere else found
 
 
 def _settings(hold: float | None) -> Settings:

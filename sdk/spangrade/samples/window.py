@@ -26,7 +26,7 @@ MAX_AGE_S: Final = 600.0
 GRACE_S: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for every span that ends, and a frozen one takes four times as long
 class Lineage:
     """What the host knows of a span's open ancestors: the topmost one (itself, if none), whether a call is among them,
     and whether an evaluator is (then the span is an evaluator's work, and is not offered). ``running`` can be asked

@@ -1,11 +1,11 @@
 """Evaluators as an application or a configuration file names them → what the pipeline runs. The same in both hosts."""
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from spangrade import _switches
 from spangrade.config import JudgeEntry, LiveEntry, MetricEntry, RedactEntry
 from spangrade.errors import ConfigError
 from spangrade.judges.judge import LlmJudge
@@ -16,9 +16,7 @@ from spangrade.model.policy import Placed
 
 def scoring_off() -> bool:
     """The kill switches that stop scoring: ``SPANGRADE_SCORING=off``, and ``SPANGRADE_DISABLED``, which stops all."""
-    scoring = os.environ.get("SPANGRADE_SCORING", "").strip().lower()
-    disabled = os.environ.get("SPANGRADE_DISABLED", "").strip().lower()
-    return scoring in ("off", "false", "0", "no") or disabled in ("true", "1", "yes", "on")
+    return _switches.scoring_off() or _switches.disabled()
 
 
 def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Placed]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from spangrade.model.policy import Placed
+from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.intake import Intake, Wants
 from spangrade.scoring.jobs import Jobs, Surroundings
@@ -66,13 +67,14 @@ class Pipeline:
         self.clock = clock or SystemClock()
         self.ledger = ledger or Ledger()
         self.targets = frozenset(p.evaluator.info.target for p in placed)
+        self.root_kinds = ROOT_KINDS if "root" in self.targets else frozenset()  # what may be scored as a root
         self._placed = placed
         self._sink = sink
         self._around = Surroundings(sink, self.ledger, self.settings, self.clock, redact, watcher)
         self._on_fork = on_fork
         self._on_use = on_use
         self._closed = False
-        self._pid = os.getpid()
+        self.pid = os.getpid()  # whose state this is; a host that compares it spares itself `check_fork`
         self._resetting = 0  # the process that is being reset now
         self._fork_locks: dict[int, threading.RLock] = {}
         self._fresh_state()
@@ -89,26 +91,31 @@ class Pipeline:
             with shield("pipeline.on_use"):
                 self._on_use()
 
-    def _is_over(self) -> bool:
-        return self._closed
-
     # --- the host's side ---------------------------------------------------------------------------------------------
 
     def offer(self, offer: Offer) -> bool:
         """Take one ended span; never blocks, never raises. False: not taken, the span is the host's again."""
         self.check_fork()
-        if self._is_over():
+        return self.take(offer)
+
+    def take(self, offer: Offer) -> bool:
+        """`offer` by a host that has called `check_fork` already."""
+        if self._closed:
             self._jobs.refused(offer, "shutdown")
             return False
-        if len(self._timer) >= self.settings.max_offers or not self._jobs.room.take(offer.size):
+        timer, room = self._timer, self._jobs.room
+        if not (timer.alive or timer.fits):
+            self._fresh_state()
+            timer, room = self._timer, self._jobs.room
+        if timer.waiting() >= self.settings.max_offers or not room.take(offer.size):
             self._jobs.refused(offer, "overload")
             return False
-        if not self._timer.ensure():
-            self._jobs.room.release(offer.size)
+        if not (timer.alive or timer.ensure()):
+            room.release(offer.size)
             self._jobs.refused(offer, "overload")
             return False
-        self._timer.put(offer)
-        if self._is_over():  # while this was under way: nobody may be there to take it
+        timer.put(offer)
+        if timer.closed:  # while this was under way: nobody may be there to take it
             self._leftovers()
         return True
 
@@ -171,7 +178,7 @@ class Pipeline:
         if self._closed:
             return True
         drained = self.drain(timeout, judges=True)
-        self._closed = True
+        self._closed = self._timer.closed = True
         self._jobs.close()
         self._timer.stop(JOIN_S)
         self._leftovers()
@@ -195,7 +202,7 @@ class Pipeline:
     def check_fork(self) -> None:
         """Start afresh if this is a forked child that has not done so, or if gevent has come between. Costs next to nothing;
         hosts call it before they touch what they reset in ``on_fork``."""
-        if self._pid != os.getpid():
+        if self.pid != os.getpid():
             self.after_fork()
         if not self._timer.fits and not self._closed:
             self._fresh_state()
@@ -207,7 +214,7 @@ class Pipeline:
         """
         pid = os.getpid()
         with self._fork_locks.setdefault(pid, threading.RLock()):  # no lock of before: its owner may be the parent's
-            if pid in (self._pid, self._resetting):  # the latter: `on_fork` calls back
+            if pid in (self.pid, self._resetting):  # the latter: `on_fork` calls back
                 return
             self._resetting = pid
             self._jobs.after_fork()
@@ -216,4 +223,4 @@ class Pipeline:
             if self._on_fork is not None:
                 with shield("pipeline.on_fork"):
                     self._on_fork()
-            self._pid = pid
+            self.pid = pid

@@ -1,8 +1,7 @@
 """The seam between the pipeline and its two hosts: how a span comes in, and how its scores go out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
@@ -22,21 +21,38 @@ class Ticket:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Offer:
     """One ended span. ``ticket`` is None when the span has gone on and no score of its own is wanted (a part: its
-    documents or usage belong to another call). ``lineage`` is None where the host cannot know it. ``size``: about how
-    many bytes its content is; a host that knows gives it, else the text of its attributes and events is added up."""
+    documents or usage belong to another call). ``lineage`` is None where the host cannot know it. ``arrived``: the clock's
+    monotonic seconds. ``size``: about how many bytes its content is; a host that knows gives it, else the text of its
+    attributes and events is added up. ``read``: what makes `SpanData` of ``span``, when that is wanted; it is another
+    thread's work then."""
 
-    span: SpanData
-    ticket: Ticket | None
-    lineage: Lineage | None
-    arrived: float  # the clock's monotonic seconds
-    size: int = 0
+    __slots__ = ("_read", "_span", "arrived", "lineage", "size", "ticket")
 
-    def __post_init__(self) -> None:
-        if self.size <= 0:
-            object.__setattr__(self, "size", span_size(self.span))
+    def __init__(
+        self,
+        span: Any,
+        ticket: Ticket | None,
+        lineage: Lineage | None,
+        arrived: float,
+        size: int = 0,
+        read: Callable[[Any], SpanData] | None = None,
+    ) -> None:
+        self._span = span
+        self._read = read
+        self.ticket = ticket
+        self.lineage = lineage
+        self.arrived = arrived
+        self.size = size if size > 0 else span_size(self.span)
+
+    @property
+    def span(self) -> SpanData:
+        """The span as the pipeline sees it."""
+        if self._read is not None:
+            self._span, self._read = self._read(self._span), None
+        found: SpanData = self._span
+        return found
 
 
 class Watcher(Protocol):

@@ -39,6 +39,10 @@ class Timer:
         # Looked up now: in C its waiting blocks all greenlets, and gevent puts one in its place that does not.
         self._queue_kind = queue.SimpleQueue
         self._queue: queue.SimpleQueue[Any] = self._queue_kind()
+        self.put: Callable[[Any], None] = self._queue.put  # queues an item for ``take``
+        self.waiting: Callable[[], int] = self._queue.qsize  # how many items are queued
+        self.alive = False  # the thread runs; looked at for every span
+        self.closed = False  # its owner wants no more items
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self._next_tick = float("inf")
@@ -53,9 +57,6 @@ class Timer:
         """False when threads have been replaced by greenlets since it was made, and it has not begun."""
         return self._queue_kind is queue.SimpleQueue or self._thread is not None
 
-    def __len__(self) -> int:
-        return self._queue.qsize()
-
     def ensure(self) -> bool:
         """Start the thread if there is none that lives; False when none can be started (the interpreter is closing)."""
         thread = self._thread
@@ -65,17 +66,15 @@ class Timer:
             if self._thread is not None and self._thread.is_alive():
                 return True
             thread = threading.Thread(target=self._run, name="spangrade-timer", daemon=True)
+            self.alive = True
             try:
                 unbound(thread.start)
             except RuntimeError:
+                self.alive = False
                 return False
             self._thread = thread
             self._began()
         return True
-
-    def put(self, item: Any) -> None:
-        """Queue an item for ``take``."""
-        self._queue.put(item)
 
     def wake(self) -> None:
         """Something is busy that has a deadline: tick soon."""
@@ -86,13 +85,16 @@ class Timer:
         self._next_tick = min(self._next_tick, when)
 
     def _run(self) -> None:
-        with own_thread():
-            while True:
-                try:
-                    if not self._once():
-                        return
-                except BaseException as fault:  # noqa: BLE001 - this thread lives as long as the process
-                    _guard.swallowed("timer", fault)
+        try:
+            with own_thread():
+                while True:
+                    try:
+                        if not self._once():
+                            return
+                    except BaseException as fault:  # noqa: BLE001 - this thread lives as long as the process
+                        _guard.swallowed("timer", fault)
+        finally:
+            self.alive = False
 
     def _once(self) -> bool:
         due = False

@@ -1,44 +1,38 @@
 """One traced call, from its start to its end; every line of it guarded."""
 
-import os
-import time
-from types import TracebackType
+from time import monotonic_ns, time_ns
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace as trace_api
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, Status, StatusCode, Tracer
+from opentelemetry.trace import NonRecordingSpan, Span, Status, StatusCode, Tracer
 
-from spangrade import _guard, _suppress
+from spangrade import _guard
 from spangrade import semconv as s
+from spangrade._suppress import active
+from spangrade._switches import disabled, raw
 from spangrade._values import bounded, type_name
 from spangrade._version import __version__
-from spangrade.tracing import capture
+from spangrade.tracing import capture, place
+from spangrade.tracing.arguments import Arguments
+from spangrade.tracing.lazy.span import Entry, LazySpan, write_one
+from spangrade.tracing.lazy.tracer import SPAN_KEY, LazyTracer, lazily
 
-_DISABLED_VALUES: Final = ("true", "1", "yes", "on")
 _CURRENT: Final = otel_context.create_key("spangrade-call")
+_DISABLED: Final = disabled.key
+_NO_SPAN: Final = trace_api.INVALID_SPAN
+_SILENT: Final = (trace_api.NoOpTracerProvider, trace_api.ProxyTracerProvider)  # nobody has set up tracing
 
 
 class _State:
-    """What every traced call looks at. Environment variables are read at import and by `configure`: asking the
-    environment costs more than the rest of an untraced call."""
+    """Where calls are traced."""
 
-    disabled = False
     provider: trace_api.TracerProvider | None = None
-    tracer_of: Any = None  # the provider that `tracer` comes from
+    tracer_of: Any = None  # the provider that the rest comes from
+    silent = True
     tracer: Tracer = trace_api.NoOpTracer()
-
-
-def reread_environment() -> bool:
-    """``SPANGRADE_DISABLED`` or ``OTEL_SDK_DISABLED``: traced functions run as if undecorated. Returns whether so."""
-    environ = os.environ
-    _State.disabled = (
-        environ.get("SPANGRADE_DISABLED", "").strip().lower() in _DISABLED_VALUES
-        or environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    )
-    capture.Form.reread()
-    return _State.disabled
+    lazy: LazyTracer | None = None  # the same, where its spans can be filled lazily
 
 
 def use_provider(provider: trace_api.TracerProvider | None) -> None:
@@ -46,90 +40,121 @@ def use_provider(provider: trace_api.TracerProvider | None) -> None:
     _State.provider = provider
 
 
-def _tracer() -> Tracer:
-    # Looked up at call time: an application may set its provider long after its modules were decorated.
+def _where() -> Context | None:
+    """The context that a call starts in; None where nothing is traced: a kill switch, an evaluator's own work, no provider,
+    a trace that is not sampled. The provider is looked up at call time, since an application may set its own long after
+    its modules were decorated."""
+    if (raw(_DISABLED) is not None and disabled()) or active():
+        return None
     provider = _State.provider or trace_api.get_tracer_provider()
     if provider is not _State.tracer_of:
-        _State.tracer, _State.tracer_of = provider.get_tracer(s.SCOPE, __version__), provider
-    return _State.tracer
+        tracer = provider.get_tracer(s.SCOPE, __version__)
+        _State.silent = isinstance(provider, _SILENT) or type(tracer) is trace_api.NoOpTracer
+        _State.lazy = lazily(tracer, capture.first_attributes)
+        _State.tracer, _State.tracer_of = tracer, provider
+    here = place.current()
+    if _State.silent or (type(here.get(SPAN_KEY)) is NonRecordingSpan and place.unsampled(here)):
+        return None
+    return here
 
 
 def off() -> bool:
-    """True where nothing is traced: a kill switch, or an evaluator's own work."""
-    return _State.disabled or _suppress.active()
+    """True where nothing is traced."""
+    return _where() is None
+
+
+def begin(
+    name: str, kind: str, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> "TracedCall | None":
+    """Start the call of a function; None where nothing is traced."""
+    given = None
+    try:  # not the guard's context manager: on this path a try costs nothing, and the manager 300 ns
+        here = _where()
+        if here is None:
+            return None
+        given = arguments.of(args, kwargs)
+    except Exception as fault:  # noqa: BLE001 - a fault of ours, or of somebody's provider; here and below
+        _guard.swallowed("trace.begin", fault)
+        return None
+    return TracedCall(name, kind, here, given)
 
 
 class TracedCall:
-    """The span of one call, with what the setters need to know of it.
+    """The span of one call, with what the setters need to know of it. It starts when it is made.
 
-    ``input_set`` and ``output_set``: said by a setter, so what was captured does not overwrite it.
+    ``input_set`` and ``output_set``: said by a setter, so what was captured does not overwrite it. ``context``: the one
+    that the call's code runs in.
     """
 
     __slots__ = (
-        "_ended", "_first_chunk", "_started", "input_set", "kind", "name", "output_set", "span", "span_context",
+        "_began", "_first_chunk", "_lazy", "_wall", "context", "ended", "input_set", "kind", "name", "output_set", "span",
     )  # fmt: skip
+    _lazy: LazySpan | None
+    _first_chunk: float | None  # seconds from the start
 
-    def __init__(self, name: str, kind: str) -> None:
-        self.name = name
-        self.kind = kind
-        self.input_set = False
-        self.output_set = False
-        self.span_context: Context | None = None
-        self.span: Span = trace_api.INVALID_SPAN
-        self._ended = False
-        self._started = 0.0
-        self._first_chunk: float | None = None
-
-    def start(self) -> "TracedCall":
-        """Start the span under the current context; a fault leaves a no-op span behind. Idempotent."""
-        if self.span_context is not None:
-            return self
-        here = otel_context.get_current()
-        try:  # not the guard's context manager: on this path a try costs nothing, and the manager 300 ns
-            self.span = _tracer().start_span(self.name, here, attributes=capture.kind_attributes(self.kind, self.name))
-            self._started = time.monotonic()
-        except Exception as fault:  # noqa: BLE001 - a fault of ours, here and below
+    def __init__(self, name: str, kind: str, here: Context | None, given: Any = None) -> None:
+        self.name, self.kind = name, kind
+        self.input_set = self.output_set = self.ended = False
+        self.span: Span = _NO_SPAN
+        self._lazy = self._first_chunk = None
+        if here is None:  # without a span: the call runs as if untraced
+            self.context = otel_context.get_current()
+            return
+        recorded: list[Entry] = []
+        size = 0
+        try:
+            if _State.lazy is not None and given is not None:
+                recorded, size = capture.frozen_input(kind, given)
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.input", fault)
+        # The duration by a clock that nobody sets: the wall clock may step while a call runs.
+        self._wall, self._began = time_ns(), monotonic_ns()
+        try:
+            if _State.lazy is not None:
+                self.span = span = _State.lazy.start(name, kind, here, self._wall, recorded, size)
+                if type(span).__base__ is LazySpan:
+                    self._lazy = span  # type: ignore[assignment]
+            else:
+                first = capture.first_attributes(kind, name)
+                self.span = _State.tracer.start_span(name, here, attributes=first, start_time=self._wall)
+        except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.start", fault)
-        self.span_context = otel_context.set_value(_CURRENT, self, trace_api.set_span_in_context(self.span, here))
-        return self
-
-    def stay_silent(self) -> "TracedCall":
-        """No span: the call runs as if untraced."""
-        self.span_context = otel_context.get_current()
-        return self
+        self.context = place.within(here, self.span, _CURRENT, self)
+        if self._lazy is None and given is not None:
+            self.input(given)
 
     @property
     def silent(self) -> bool:
         """Whether the call runs as if untraced."""
-        return self.span is trace_api.INVALID_SPAN
-
-    def attach(self) -> Any:
-        """Make the span current here; the token goes to `_suppress.detach` in the same task or thread, before any yield."""
-        assert self.span_context is not None
-        return otel_context.attach(self.span_context)
+        return self.span is _NO_SPAN
 
     def input(self, value: Any) -> None:
         """Record the input, unless `set_input` has."""
         try:
-            if not self.input_set and self.span.is_recording():
-                capture.write_input(self.span, self.kind, value)
+            if not self.input_set:
+                capture.keep_input(self.span, self.kind, value)
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.input", fault)
 
     def output(self, value: Any) -> None:
         """Record the output, unless `set_output` has."""
         try:
-            if not self.output_set and self.span.is_recording():
-                capture.write_output(self.span, self.kind, value)
+            if not self.output_set:
+                capture.keep_output(self.span, self.kind, value)
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.output", fault)
 
+    def note(self, key: str, value: str | float) -> None:
+        """Record one attribute."""
+        try:
+            capture.keep_one(self.span, key, value)
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.note", fault)
+
     def first_chunk(self) -> None:
         """A stream's first item is there."""
-        if self._first_chunk is None:
-            self._first_chunk = time.monotonic() - self._started
-            with _guard.guard("trace.first_chunk"):
-                self.span.set_attribute(s.TIME_TO_FIRST_CHUNK, self._first_chunk)
+        if self.span is not _NO_SPAN:
+            self._first_chunk = (monotonic_ns() - self._began) / 1e9
 
     def fail(self, fault: BaseException) -> None:
         """The application's exception: ERROR status and an exception event. Cancellation is no error."""
@@ -142,23 +167,48 @@ class TracedCall:
                 # Our own event, not record_exception: that one formats the traceback of whatever the exception holds.
                 self.span.add_event("exception", {"exception.type": type_name(fault), "exception.message": text})
                 self.span.set_status(Status(StatusCode.ERROR, f"{kind}: {text}"[:1024]))
-                self.span.set_attribute(s.ERROR_TYPE, kind)
+                self.note(s.ERROR_TYPE, kind)
             else:
-                self.span.set_attribute(s.ENDED, "cancelled")
+                self.note(s.ENDED, "cancelled")
+
+    def done(self, result: Any, how: str | None = None) -> None:
+        """Record the output, and how a stream came to its end, and end the call."""
+        span = self._lazy
+        entries: tuple[Entry, ...] = ()
+        if how is not None:
+            entries = ((write_one, s.ENDED, how),)
+            if self._first_chunk is not None:
+                entries += ((write_one, s.TIME_TO_FIRST_CHUNK, self._first_chunk),)
+        if span is None:
+            self.output(result)
+            for _, key, value in entries:
+                self.note(key, value)
+            self.end()
+            return
+        self.ended, size = True, 0
+        try:
+            if result is not None and not self.output_set:
+                entry, size = capture.frozen_output(self.kind, result)
+                entries += (entry,)
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.output", fault)
+        try:
+            span.finish(entries, size, self._wall + monotonic_ns() - self._began)
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.end", fault)
 
     def end(self) -> None:
         """End the span, once."""
-        if not self._ended:
-            self._ended = True
-            try:
-                self.span.end()
-            except Exception as fault:  # noqa: BLE001
-                _guard.swallowed("trace.end", fault)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the call is over."""
-        return self._ended
+        if self.ended:
+            return
+        self.ended = True
+        if self.span is _NO_SPAN:
+            return
+        try:
+            if self.span.is_recording():  # else the application has ended it itself
+                self.span.end(self._wall + monotonic_ns() - self._began)
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.end", fault)
 
 
 def _message(fault: BaseException) -> str:
@@ -174,30 +224,19 @@ def current_call() -> TracedCall | None:
     return found if isinstance(found, TracedCall) else None
 
 
-class Running:
-    """Context manager around the body of a call that is no stream."""
+class Block:
+    """A call that is a block of code: its span is current from `enter` on."""
 
-    __slots__ = ("_call", "_token")
+    __slots__ = ("_token", "call")
 
-    def __init__(self, call: TracedCall) -> None:
-        self._call = call
+    def __init__(self, name: str, kind: str) -> None:
+        self.call = TracedCall(name, kind, _where())
+        self._token = None if self.call.silent else place.enter(self.call.context)
 
-    def __enter__(self) -> TracedCall:
-        self._call.start()
-        self._token = self._call.attach()
-        return self._call
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, fault: BaseException | None, _tb: TracebackType | None
-    ) -> None:
-        _suppress.detach(self._token)
-        self.leave(fault)
-
-    def leave(self, fault: BaseException | None) -> None:
-        """End the call without touching the context."""
+    def exit(self, fault: BaseException | None, *, here: bool = True) -> None:
+        """End it. ``here`` False: in another context than it began in, which is then left as it is."""
+        if here and self._token is not None:
+            place.leave(self._token)
         if fault is not None:
-            self._call.fail(fault)
-        self._call.end()
-
-
-reread_environment()
+            self.call.fail(fault)
+        self.call.end()

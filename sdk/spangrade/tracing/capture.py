@@ -1,17 +1,22 @@
-"""A traced call's arguments and result as span attributes: bounded, valid, and never the application's problem."""
+"""What a call was given and gave as span attributes: bounded, valid, and never the application's problem.
 
-import inspect
-import os
-from collections.abc import Callable, Mapping, Sequence
+The ``write_`` functions make attributes of a value. The ``keep_`` functions are for the application's thread: on a span
+that is filled later they keep a copy of the value only, as it is now.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from opentelemetry.trace import Span
 
 from spangrade import semconv as s
 from spangrade._classes import reads_once
+from spangrade._frozen import MAX_TEXT, NotPlain, freeze, thaw
+from spangrade._switches import Switch
 from spangrade._values import CUT_ITEMS, MAX_BYTES, MAX_NODES, captured, dumps, fit, json_within, to_text
 from spangrade.errors import ConfigError
 from spangrade.model.documents import CUT, MAX_DOCUMENTS, read_documents
+from spangrade.tracing.lazy.span import Attributes, Entry, Write, is_lazy, write_all, write_one
 
 CallKind = Literal["llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail"]
 KINDS: Final = get_args(CallKind)
@@ -23,19 +28,8 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "agent": "invoke_agent",
     "embedding": "embeddings",
 }
-_SKIPPED: Final = ("self", "cls")
-
-
-class Form:
-    """``SPANGRADE_SPAN_CONTENT=both``: content is written in both the GenAI and the OpenInference keys. Read at import
-    and by `configure`, since the environment is slow to ask on every call."""
-
-    both = os.environ.get("SPANGRADE_SPAN_CONTENT", "").strip().lower() == "both"
-
-    @classmethod
-    def reread(cls) -> None:
-        """Look at the environment again."""
-        cls.both = os.environ.get("SPANGRADE_SPAN_CONTENT", "").strip().lower() == "both"
+#: ``SPANGRADE_SPAN_CONTENT=both``: content is written in both the GenAI and the OpenInference keys.
+_both: Final = Switch("SPANGRADE_SPAN_CONTENT", "both")
 
 
 def check_kind(kind: str) -> str:
@@ -45,7 +39,7 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-def kind_attributes(kind: str, name: str) -> dict[str, Any]:
+def first_attributes(kind: str, name: str) -> dict[str, Any]:
     """What a span of this kind carries from its start."""
     attributes: dict[str, Any] = {s.OI_KIND: kind.upper()}
     operation = _OPERATIONS.get(kind)
@@ -58,45 +52,68 @@ def kind_attributes(kind: str, name: str) -> dict[str, Any]:
     return attributes
 
 
-class Arguments:
-    """A function's parameter names, read once. One parameter (self and cls apart): its value is the input; several: a
-    dict of those that were given, by name."""
+def frozen_input(kind: str, value: Any) -> tuple[list[Entry], int]:
+    """What a span is to keep of the call's input until somebody reads it, and about how many bytes that takes."""
+    if type(value) is str and (size := len(value)) <= MAX_TEXT:
+        return [(_write_frozen_input, kind, value)], size
+    try:
+        kept, size = freeze(value)
+    except NotPlain:
+        return _at_once(write_input, kind, value)
+    return [(_write_frozen_input, kind, kept)], size
 
-    __slots__ = ("_names", "_rest", "_single", "_skip")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        names: list[str] = []
-        self._rest: str | None = None
-        more = False
-        try:
-            parameters = list(inspect.signature(fn).parameters.values())
-        except (TypeError, ValueError):
-            parameters, more = [], True
-        for parameter in parameters:
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                self._rest = parameter.name
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                more = True
-            elif parameter.kind is not parameter.KEYWORD_ONLY:
-                names.append(parameter.name)
-        keyword_only = sum(p.kind is p.KEYWORD_ONLY for p in parameters)
-        self._skip = 1 if names and names[0] in _SKIPPED else 0
-        self._names = tuple(names)
-        self._single = len(names) - self._skip + keyword_only == 1 and self._rest is None and not more
+def frozen_output(kind: str, value: Any) -> tuple[Entry, int]:
+    """The same of its output."""
+    if type(value) is str and (size := len(value)) <= MAX_TEXT:
+        return (_write_frozen_output, kind, value), size
+    try:
+        kept, size = freeze(value)
+    except NotPlain:
+        (entry,), size = _at_once(write_output, kind, value)
+        return entry, size
+    return (_write_frozen_output, kind, kept), size
 
-    def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The input of one call; None for a call without arguments."""
-        given = args[self._skip :] if self._skip else args
-        if self._single and len(given) + len(kwargs) == 1:
-            return given[0] if given else next(iter(kwargs.values()))
-        if not given and not kwargs:
-            return None
-        names = self._names[self._skip :]
-        bound = dict(zip(names, given, strict=False))
-        if len(given) > len(names):
-            bound[self._rest or "args"] = list(given[len(names) :])
-        bound.update(kwargs)
-        return bound
+
+def _at_once(write: Write, kind: str, value: Any) -> tuple[list[Entry], int]:
+    found = Attributes()
+    write(found, kind, value)
+    return [(write_all, "", found)], sum(len(text) for text in found.values() if type(text) is str)
+
+
+def _write_frozen_input(sink: Any, kind: str, frozen: Any) -> None:
+    write_input(sink, kind, thaw(frozen))
+
+
+def _write_frozen_output(sink: Any, kind: str, frozen: Any) -> None:
+    write_output(sink, kind, thaw(frozen))
+
+
+def keep_input(span: Span, kind: str, value: Any) -> None:
+    """Record the call's input."""
+    if is_lazy(span):
+        if value is not None:
+            (entry,), size = frozen_input(kind, value)
+            span.record(entry, size)
+    elif span.is_recording():
+        write_input(span, kind, value)
+
+
+def keep_output(span: Span, kind: str, value: Any) -> None:
+    """Record its output."""
+    if is_lazy(span):
+        if value is not None:
+            span.record(*frozen_output(kind, value))
+    elif span.is_recording():
+        write_output(span, kind, value)
+
+
+def keep_one(span: Span, key: str, value: str | float) -> None:
+    """Record one attribute."""
+    if is_lazy(span):
+        span.record((write_one, key, value), 64)
+    else:
+        span.set_attribute(key, value)
 
 
 def write_input(span: Span, kind: str, value: Any) -> None:
@@ -163,10 +180,11 @@ def _object(held: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _write(span: Span, kind: str, value: Any, messages: tuple[str, str], plain: tuple[str, str]) -> None:
-    limit = MAX_BYTES // 2 if Form.both else MAX_BYTES
-    if kind == "llm" or Form.both:
+    both = _both()
+    limit = MAX_BYTES // 2 if both else MAX_BYTES
+    if kind == "llm" or both:
         span.set_attribute(messages[0], json_within(lambda room: _messages(value, messages[1], room), limit))
-    if kind != "llm" or Form.both:
+    if kind != "llm" or both:
         text, is_json = to_text(value, limit)
         span.set_attributes({plain[0]: text, plain[1]: s.MIME_JSON if is_json else s.MIME_TEXT})
 

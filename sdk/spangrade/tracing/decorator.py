@@ -8,11 +8,12 @@ from sys import getrefcount
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from spangrade import _guard, _suppress
 from spangrade.errors import ConfigError
 from spangrade.tracing import returned, streams
-from spangrade.tracing.call import Running, TracedCall, off
-from spangrade.tracing.capture import Arguments, CallKind, check_kind
+from spangrade.tracing.arguments import Arguments
+from spangrade.tracing.call import Block, TracedCall, begin
+from spangrade.tracing.capture import CallKind, check_kind
+from spangrade.tracing.place import enter, reset
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,7 +61,7 @@ def trace(
 
 
 # Blocks that are open in this thread or task: one Tracing may be entered by several at once.
-_blocks: ContextVar[tuple[tuple["Tracing", Running | None], ...]] = ContextVar("spangrade_blocks", default=())
+_blocks: ContextVar[tuple[tuple["Tracing", Block], ...]] = ContextVar("spangrade_blocks", default=())
 
 
 class Tracing:
@@ -70,7 +71,7 @@ class Tracing:
     def __init__(self, name: str | None, kind: str) -> None:
         self._name = name
         self._kind = kind
-        self._open: list[Running] = []
+        self._open: list[Block] = []
 
     def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
         """Decorate ``fn``."""
@@ -83,26 +84,22 @@ class Tracing:
         return _decorate(fn, self._name or str(getattr(fn, "__qualname__", type(fn).__name__)), self._kind)
 
     def __enter__(self) -> TracedCall:
-        call = TracedCall(self._name or self._kind, self._kind)
-        running = None if off() else Running(call)
-        _blocks.set((*_blocks.get(), (self, running)))
-        if running is None:
-            return call
-        self._open.append(running)
-        return running.__enter__()
+        block = Block(self._name or self._kind, self._kind)
+        _blocks.set((*_blocks.get(), (self, block)))
+        self._open.append(block)
+        return block.call
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
         open_blocks = _blocks.get()
         for at in range(len(open_blocks) - 1, -1, -1):
             if open_blocks[at][0] is self:
                 _blocks.set(open_blocks[:at] + open_blocks[at + 1 :])
-                running = open_blocks[at][1]
-                if running is not None:
-                    self._open.remove(running)
-                    running.__exit__(kind, fault, tb)
+                block = open_blocks[at][1]
+                self._open.remove(block)
+                block.exit(fault)
                 return
         if self._open:  # left in another context than it was entered in (a generator that was closed elsewhere)
-            self._open.pop().leave(fault)
+            self._open.pop().exit(fault, here=False)
 
     async def __aenter__(self) -> TracedCall:
         return self.__enter__()
@@ -115,28 +112,16 @@ class Tracing:
 
 def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
     """The wrapper of the function's own kind, so that frameworks which look at the kind are not misled."""
-    arguments = Arguments(fn)
-
-    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedCall:
-        call = TracedCall(name, kind)
-        if off():
-            return call.stay_silent()
-        call.start()
-        try:
-            call.input(arguments.of(args, kwargs))
-        except Exception as fault:  # noqa: BLE001 - a fault of ours
-            _guard.swallowed("trace.arguments", fault)
-        return call
-
+    start = functools.partial(begin, name, kind, Arguments(fn))
     wrapper: Callable[..., Any]
     if _is(inspect.isasyncgenfunction, fn):
-        wrapper = streams.async_generator(fn, begin)
+        wrapper = streams.async_generator(fn, start)
     elif _is(inspect.isgeneratorfunction, fn):
-        wrapper = streams.generator(fn, begin, awaited=streams.is_awaited(getattr(fn, "__code__", None)))
+        wrapper = streams.generator(fn, start, awaited=streams.is_awaited(getattr(fn, "__code__", None)))
     elif _is(inspect.iscoroutinefunction, fn):
-        wrapper = returned.coroutine(fn, begin)
+        wrapper = returned.coroutine(fn, start)
     else:
-        wrapper = _function(fn, begin)
+        wrapper = _function(fn, start)
     return functools.wraps(fn)(wrapper)
 
 
@@ -147,12 +132,12 @@ def _is(what: Callable[[Any], bool], fn: Callable[..., Any]) -> bool:
     return what(type(fn).__call__)
 
 
-def _function(fn: Callable[..., Any], begin: streams.Begin) -> Callable[..., Any]:
+def _function(fn: Callable[..., Any], start: streams.Start) -> Callable[..., Any]:
     def traced(*args: Any, **kwargs: Any) -> Any:
-        if off():
+        call = start(args, kwargs)
+        if call is None:
             return fn(*args, **kwargs)
-        call = begin(args, kwargs)
-        token = call.attach()
+        token = enter(call.context)
         try:
             result = fn(*args, **kwargs)
         except BaseException as fault:
@@ -160,7 +145,14 @@ def _function(fn: Callable[..., Any], begin: streams.Begin) -> Callable[..., Any
             call.end()
             raise
         finally:
-            _suppress.detach(token)
+            try:
+                reset(token)  # always here: a plain function ends where it began
+            except (ValueError, RuntimeError):
+                pass
+        kind = type(result)
+        if kind is str or kind is dict or kind is list or result is None:  # most, at no further cost
+            call.done(result)
+            return result
         return returned.settle(getrefcount(result), result, call)
 
     return traced

@@ -12,10 +12,11 @@ from collections.abc import Callable, Coroutine, Generator
 from sys import getrefcount
 from typing import Any, Final
 
-from spangrade import _guard, _suppress
+from spangrade import _guard
 from spangrade import semconv as s
 from spangrade.tracing import streams
 from spangrade.tracing.call import TracedCall
+from spangrade.tracing.place import enter, leave
 
 
 def settle(owners: int, result: Any, call: TracedCall) -> Any:
@@ -24,22 +25,23 @@ def settle(owners: int, result: Any, call: TracedCall) -> Any:
     kind = type(result)  # not isinstance: that asks what is no stream for its __class__, and a lazy proxy would wake up
     if kind is types.GeneratorType or kind is types.CoroutineType or kind is types.AsyncGeneratorType:
         try:
-            if owners <= _SOLE and not call.silent and _is_new(result):
+            if owners <= _SOLE and _is_new(result):
                 return _follow(result, call)
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("trace.follow", fault)
-    call.output(result)
-    call.end()
+    call.done(result)
     return result
 
 
-def coroutine(make: Callable[..., Any], begin: streams.Begin) -> Callable[..., Coroutine[Any, Any, Any]]:
+def coroutine(make: Callable[..., Any], start: streams.Start) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A coroutine function that awaits ``make(...)``."""
 
     async def traced(*args: Any, **kwargs: Any) -> Any:
         inner = make(*args, **kwargs)
-        call = begin(args, kwargs)
-        token = call.attach()
+        call = start(args, kwargs)
+        if call is None:
+            return await inner
+        token = enter(call.context)
         try:
             result = await inner
         except BaseException as fault:
@@ -47,7 +49,11 @@ def coroutine(make: Callable[..., Any], begin: streams.Begin) -> Callable[..., C
             call.end()
             raise
         finally:
-            _suppress.detach(token)
+            leave(token)
+        kind = type(result)
+        if kind is str or kind is dict or kind is list or result is None:  # most, at no further cost
+            call.done(result)
+            return result
         return settle(getrefcount(result), result, call)
 
     return traced
@@ -94,7 +100,7 @@ class _Owed:
         stream, self._stream = self._stream, None
         return stream
 
-    def begin(self, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> TracedCall:
+    def start(self, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> TracedCall:
         return self._call
 
     def __del__(self) -> None:
@@ -103,7 +109,7 @@ class _Owed:
         try:
             if type(self._stream) is types.CoroutineType:
                 self._stream.close()  # Python has warned of ours, under its name, if it is to be warned of
-            self._call.span.set_attribute(s.ENDED, "unconsumed")
+            self._call.note(s.ENDED, "unconsumed")
             self._call.end()
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("trace.unconsumed", fault)
@@ -113,11 +119,11 @@ def _follow(stream: Any, call: TracedCall) -> Any:
     owed = _Owed(stream, call)
     wrapper: Callable[..., Any]
     if type(stream) is types.CoroutineType:
-        wrapper = coroutine(owed.take, owed.begin)
+        wrapper = coroutine(owed.take, owed.start)
     elif type(stream) is types.AsyncGeneratorType:
-        wrapper = streams.async_generator(owed.take, owed.begin)
+        wrapper = streams.async_generator(owed.take, owed.start)
     else:
-        wrapper = streams.generator(owed.take, owed.begin, awaited=streams.is_awaited(stream.gi_code))
+        wrapper = streams.generator(owed.take, owed.start, awaited=streams.is_awaited(stream.gi_code))
     following: Any = wrapper()
     following.__name__, following.__qualname__ = stream.__name__, stream.__qualname__
     return following

@@ -41,7 +41,7 @@ def set_input(value: Any) -> None:
     with _guard.guard("set_input"):
         if (here := _here("set_input")) is not None:
             span, call = here
-            capture.write_input(span, call.kind if call else "chain", value)
+            capture.keep_input(span, call.kind if call else "chain", value)
             if call is not None:
                 call.input_set = True
 
@@ -51,7 +51,7 @@ def set_output(value: Any) -> None:
     with _guard.guard("set_output"):
         if (here := _here("set_output")) is not None:
             span, call = here
-            capture.write_output(span, call.kind if call else "chain", value)
+            capture.keep_output(span, call.kind if call else "chain", value)
             if call is not None:
                 call.output_set = True
 
@@ -121,6 +121,6 @@ def set_session(id: str, user: str | None = None) -> None:  # noqa: A002 - the w
     """The conversation (``session.id``) and the user (``user.id``) that this call belongs to."""
     with _guard.guard("set_session"):
         if (here := _here("set_session")) is not None:
-            here[0].set_attribute(s.SESSION_ID, bounded(str(id), 256))
+            capture.keep_one(here[0], s.SESSION_ID, bounded(str(id), 256))
             if user is not None:
-                here[0].set_attribute(s.USER_ID, bounded(str(user), 256))
+                capture.keep_one(here[0], s.USER_ID, bounded(str(user), 256))

@@ -134,7 +134,7 @@ def test_a_fault_in_keeping_a_chunk_does_not_reach_the_consumer(
     def broken(*_: object) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(chunks.Chunks, "_add_less", broken)
+    monkeypatch.setattr(chunks.Chunks, "_add", broken)
     assert list(stream([1, 2])) == [1, 2]
     assert [where for where, _ in swallowed_faults] == ["stream.chunk"]
     swallowed_faults.clear()

@@ -530,10 +530,9 @@ def test_a_fault_of_ours_reaches_nobody(
     def broken(*_: object) -> None:
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(capture, "write_input", broken)
-    monkeypatch.setattr(capture, "write_output", broken)
-    monkeypatch.setattr(capture, "kind_attributes", broken)
+    for step in ("write_input", "write_output", "frozen_input", "frozen_output"):
+        monkeypatch.setattr(capture, step, broken)
     assert module_level("a") == "A"
     assert list(numbers(2)) == ["0", "1"]
-    assert {where for where, _ in swallowed_faults} >= {"trace.start"}
+    assert {where for where, _ in swallowed_faults} >= {"trace.input", "trace.output"}
     swallowed_faults.clear()

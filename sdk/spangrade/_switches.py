@@ -1,0 +1,38 @@
+"""The kill switches: environment variables that act at once, also when the application sets them while it runs."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+# `os.environ` decodes what it is asked for, which takes longer than the rest of an untraced call; below it is a dict of
+# what the system has. Where that should not be so, it is asked itself.
+_held: Final[Mapping[Any, Any]] = getattr(os.environ, "_data", os.environ)
+_encode: Final[Callable[[str], Any]] = os.environ.encodekey if _held is not os.environ else str
+
+#: What the environment holds under a switch's ``key``: None says at the least cost that it is not set.
+raw: Final = _held.get
+
+
+class Switch:
+    """Call it: whether the environment variable ``name`` is one of ``values`` (in any case) now."""
+
+    __slots__ = ("_name", "_on", "_seen", "_values", "key")
+
+    def __init__(self, name: str, *values: str) -> None:
+        self._name = name
+        self._values = values
+        self.key = _encode(name)
+        self._seen: Any = self  # no variable's value
+        self._on = False
+
+    def __call__(self) -> bool:
+        value = raw(self.key)
+        if value is not self._seen:
+            self._on = os.environ.get(self._name, "").strip().lower() in self._values
+            self._seen = value
+        return self._on
+
+
+disabled: Final = Switch("SPANGRADE_DISABLED", "true", "1", "yes", "on")
+sdk_disabled: Final = Switch("OTEL_SDK_DISABLED", "true")
+scoring_off: Final = Switch("SPANGRADE_SCORING", "off", "false", "0", "no")
