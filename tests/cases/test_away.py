@@ -44,11 +44,12 @@ def test_c108_while_the_collector_is_away_what_waits_is_bounded_and_counted_and_
     most = MAX_SPANS + QUEUE
     times = most + 600
     with away.block():
-        for n in range(times):
-            assert answer(str(n)) == str(n)
         engine = current_engine()
         assert engine is not None
-        assert engine.pipeline.drain(30, judges=False)  # scored meanwhile, whatever the exporter does
+        for n in range(times):
+            assert answer(str(n)) == str(n)
+            if n % 500 == 499 or n == times - 1:  # scored meanwhile, whatever the exporter does
+                assert engine.pipeline.drain(30, judges=False)
         assert counts().of(Outcome.SCORED) + counts().of(Outcome.DROPPED) == times
     assert sg.flush(30)
     arrived = [str((span.attributes or {})[s.OI_OUTPUT]) for span in away.spans]
@@ -75,7 +76,8 @@ def test_c108_pairs_of_spans_that_were_pushed_out_are_counted_as_undelivered(
     with away.block():
         for n in range(times):
             answer(str(n))
-        assert engine.pipeline.drain(30, judges=False)
+            if n % 500 == 499 or n == times - 1:
+                assert engine.pipeline.drain(30, judges=False)
     sg.flush(30)
     delivered = len(away.spans)
     sg.shutdown()
