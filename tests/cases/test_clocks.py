@@ -246,13 +246,6 @@ def test_c125_a_clock_that_steps_back_gives_no_negative_duration_and_a_score_as_
     assert event_scores(span)["seen"][s.DURATION] >= 0
 
 
-MONOTONIC = (
-    "TracedCall.end() lets the SDK take the wall clock again; end_time = start_time + monotonic time would be right "
-    "(call.py), as it is for the time to the first chunk"
-)
-
-
-@pytest.mark.xfail(strict=True, reason=MONOTONIC)
 @pytest.mark.parametrize("seconds", [-30, 30])
 def test_c125_a_calls_duration_is_taken_from_a_clock_that_does_not_step(
     seconds: int, product: Product, clock: list[int]
