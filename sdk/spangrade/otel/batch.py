@@ -3,8 +3,7 @@
 import os
 from typing import Final
 
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade._log import once
@@ -38,9 +37,6 @@ class SpanBatch(SpanProcessor):
         self.span_exporter = exporter
         self._batches: Batcher[ReadableSpan] = Batcher("export", exporter.export, _lost, limits, _began)
         self._ended = False
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Nothing to do."""
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue a sampled span."""
