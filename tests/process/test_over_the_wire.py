@@ -3,12 +3,7 @@
 import json
 import os
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import pytest
 from opentelemetry import trace as trace_api
@@ -18,80 +13,7 @@ from spangrade import semconv as s
 from spangrade.otel.engine import current_engine
 from spangrade.testing import CollectingExporter, event_scores
 
-REPOSITORY = Path(__file__).parents[2]
-sys.path.insert(0, str(REPOSITORY))
-from examples.demo.processes import ReceiverProcess  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def receiver_process() -> Iterator[ReceiverProcess]:
-    with ReceiverProcess() as process:
-        yield process
-
-
-@pytest.fixture
-def receiver(receiver_process: ReceiverProcess) -> ReceiverProcess:
-    receiver_process.clear()
-    return receiver_process
-
-
-class Judge(ThreadingHTTPServer):
-    """An OpenAI-compatible endpoint: a real socket, scripted answers, requests kept."""
-
-    daemon_threads = True
-
-    def __init__(self, verdict: str = "pass", gate: threading.Event | None = None) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.verdict = verdict
-        self.gate = gate
-        super().__init__(("127.0.0.1", 0), _JudgeHandler)
-        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
-        self.thread.start()
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-    def stop(self) -> None:
-        if self.gate is not None:
-            self.gate.set()
-        self.shutdown()
-        self.server_close()
-
-
-class _JudgeHandler(BaseHTTPRequestHandler):
-    server: Judge
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.requests.append({"headers": dict(self.headers), "body": body})
-        if self.server.gate is not None:
-            self.server.gate.wait()
-        content = json.dumps({"reasoning": "it answers the question", "verdict": self.server.verdict})
-        reply = {
-            "model": "judge-1-2026",
-            "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
-            "usage": {"prompt_tokens": 300, "completion_tokens": 12},
-        }
-        data = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None: ...
-
-
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
-    server = Judge()
-    monkeypatch.setenv("SPANGRADE_JUDGE_MODEL", "judge-1")
-    monkeypatch.setenv("SPANGRADE_JUDGE_BASE_URL", server.base_url)
-    monkeypatch.setenv("SPANGRADE_JUDGE_API_KEY", "sk-not-to-be-seen")
-    yield server
-    server.stop()
+from .programs import Judge, ReceiverProcess, run_program
 
 
 @sg.trace
@@ -209,10 +131,8 @@ for n in range(int(sys.argv[2])):
 """
 
 
-def run_child(*arguments: str, code: str = CHILD, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY / "sdk")}
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+def run_child(*arguments: str, code: str = CHILD) -> subprocess.CompletedProcess[str]:
+    return run_program(code, *arguments)
 
 
 def test_a_process_that_just_ends_loses_neither_span_nor_score(receiver: ReceiverProcess) -> None:

@@ -119,6 +119,7 @@ def test_uvicorns_workers_flush_when_they_are_told_to_end(
     command = [sys.executable, "-m", "uvicorn", "app:application", "--workers", str(workers), "--port", str(port)]
     with Program(command, environment(folder), folder) as uvicorn:
         uvicorn.wait_for("Application startup complete", times=workers)
+        uvicorn.wait_for("Uvicorn running on")
         met = call_all(port)
         uvicorn.kill(signal.SIGTERM)
         code = uvicorn.end()
@@ -177,7 +178,7 @@ def test_celerys_children_lose_no_task_when_they_are_recycled_or_ended(
 
 
 POOL = (
-    COMMON.replace("sg.configure", "if __name__ != 'never': sg.configure")
+    COMMON
     + """
 import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
@@ -186,22 +187,22 @@ def work(n):
     return answer(f"task {n}")
 
 if __name__ == "__main__":
-    how, start = sys.argv[1:]
+    how, start, calls = *sys.argv[1:3], range(int(sys.argv[3]))
     context = multiprocessing.get_context(start)
     answer("before the fork")
     if how == "pool":
         pool = context.Pool(2, maxtasksperchild=1)
-        pool.map(work, range(10), chunksize=1)
+        pool.map(work, calls, chunksize=1)
         pool.close()
         pool.join()
     elif how == "with pool":  # which ends its workers by SIGTERM
         with context.Pool(2) as pool:
-            pool.map(work, range(10), chunksize=1)
+            pool.map(work, calls, chunksize=1)
     elif how == "executor":
         with ProcessPoolExecutor(2, mp_context=context) as executor:
-            list(executor.map(work, range(10)))
+            list(executor.map(work, calls))
     else:
-        for n in range(10):
+        for n in calls:
             one = context.Process(target=work, args=(n,))
             one.start()
             one.join()
@@ -210,16 +211,26 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("how", ["pool", "with pool", "executor", "process"])
+@pytest.mark.parametrize(
+    ("how", "start", "calls"),
+    [
+        ("pool", "fork", 10),
+        ("with pool", "fork", 10),
+        ("executor", "fork", 10),
+        ("process", "fork", 10),
+        ("pool", "spawn", 3),
+        ("with pool", "spawn", 10),
+        ("process", "forkserver", 3),
+    ],
+)
 def test_multiprocessings_children_lose_nothing_at_their_end(
-    receiver: ReceiverProcess, folder: Path, how: str, start: str
+    receiver: ReceiverProcess, folder: Path, how: str, start: str, calls: int
 ) -> None:
     (folder / "program.py").write_text(POOL)
-    with Program([sys.executable, "program.py", how, start], environment(folder), folder) as program:
+    with Program([sys.executable, "program.py", how, start, str(calls)], environment(folder), folder) as program:
         assert program.end(60) == 0, program.said
         assert program.said == ""
-    calls = scored(receiver)
-    calls.pop("before the fork")
-    assert len(calls) == 10
-    assert all(set(scores) == {"pid"} for scores in calls.values())
+    found = scored(receiver)
+    found.pop("before the fork")
+    assert set(found) == {f"task {n}" for n in range(calls)}
+    assert all(set(scores) == {"pid"} for scores in found.values())

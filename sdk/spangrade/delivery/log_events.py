@@ -4,7 +4,6 @@ The pipeline for them is our own: an application that exports traces seldom expo
 them in silence. A destination that takes no logs (404, 405, UNIMPLEMENTED) is noticed, said once, and left alone.
 """
 
-import copy
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -12,9 +11,10 @@ from typing import Any, Final
 from opentelemetry import trace as trace_api
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState
 
 from spangrade import _guard
@@ -30,6 +30,7 @@ NO_LOGS_HERE: Final = frozenset({404, 405, 501})
 EXPORT_FAILED: Final = "export_failed"
 CLOSE_S: Final = 30.0  # as the SDK's own; whoever is in a hurry waits for less
 _MAX_WAITING: Final = 4_096
+_SCOPE: Final = InstrumentationScope(SCOPE)
 
 
 def context_of(ref: SpanRef) -> Context:
@@ -82,44 +83,16 @@ class GatedExporter(LogRecordExporter):
         return bool(self._inner.force_flush(timeout_millis))
 
 
-class LogBatch(LogRecordProcessor):
-    """Log records that leave in batches. ``lost(record, reason)`` hears of each one that does not."""
-
-    def __init__(
-        self, exporter: LogRecordExporter, lost: Callable[[ReadableLogRecord, str], None], limits: Limits
-    ) -> None:
-        self._exporter = exporter
-        self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, lost, limits)
-
-    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Queue one, without the context that it came in, which may be large."""
-        record = copy.copy(log_record.log_record)
-        record.context = Context()
-        resource = log_record.resource or Resource.create({})
-        self._batches.put(
-            ReadableLogRecord(record, resource, log_record.instrumentation_scope, limits=log_record.limits)
-        )
-
-    def shutdown(self) -> None:
-        """Export what is queued, end the exporter."""
-        self._batches.close(CLOSE_S)
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Export what is queued; False when that takes longer."""
-        return self._batches.flush(timeout_millis / 1000)
-
-
 class LogEvents:
     """Emits score log events through a pipeline of our own (bounded queue, batches, a daemon thread)."""
 
     def __init__(self, exporter: GatedExporter, resource: Resource, policy: ContentPolicy) -> None:
         self._exporter = exporter
         self._policy = policy
-        self._provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
+        # Not through a LoggerProvider: that detects the process anew in every forked child, by threads, used or not.
+        self._resource = resource
         limits = Limits.said("OTEL_BLRP", more_room=2 * _MAX_WAITING)  # for all that may wait to hear how it went
-        self._provider.add_log_record_processor(LogBatch(exporter, self._lost, limits))
-        self._logger = self._provider.get_logger(SCOPE)
+        self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, self._lost, limits)
         self._lock = threading.RLock()
         self._waiting: dict[str, Callable[[str | None], None]] = {}  # score id → who wants to know how it went
         exporter.exported = self._exported
@@ -137,17 +110,18 @@ class LogEvents:
         # Some stores keep neither EventName nor an empty body, so both are also where everything looks.
         attributes["event.name"] = EVALUATION_EVENT
         failed = record.error_type is not None
-        self._logger.emit(
-            LogRecord(
-                timestamp=record.time_ns,
-                context=context_of(record.span),
-                severity_number=SeverityNumber.WARN if failed else SeverityNumber.INFO,
-                severity_text="WARN" if failed else "INFO",
-                body=self._policy.text(summary(record)),
-                attributes=attributes,
-                event_name=EVALUATION_EVENT,
-            )
+        log_record = LogRecord(
+            timestamp=record.time_ns,
+            context=context_of(record.span),
+            severity_number=SeverityNumber.WARN if failed else SeverityNumber.INFO,
+            severity_text="WARN" if failed else "INFO",
+            body=self._policy.text(summary(record)),
+            attributes=attributes,
+            event_name=EVALUATION_EVENT,
         )
+        log_record.context = Context()  # its ids have been taken out of it
+        bound = ReadWriteLogRecord(log_record, self._resource, _SCOPE)  # which keeps to the SDK's limits
+        self._batches.put(ReadableLogRecord(bound.log_record, self._resource, _SCOPE))
         return True
 
     def emit_all(self, pair: Sequence[ScoreRecord], settled: Callable[[str | None], None]) -> bool:
@@ -182,11 +156,12 @@ class LogEvents:
 
     def force_flush(self, timeout_millis: int) -> bool:
         """Export what is queued."""
-        return self._provider.force_flush(timeout_millis)
+        return self._batches.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
         """Export what is queued and end; whoever still waits hears that nothing came of it."""
-        self._provider.shutdown()
+        self._batches.close(CLOSE_S)
+        self._exporter.shutdown()
         with self._lock:
             waiting, self._waiting = list(self._waiting.values()), {}
         for settled in waiting:

@@ -200,6 +200,9 @@ def flush(timeout: float = 30.0) -> bool:
         for exporter in live_exporters():
             done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
         if runtime is not None:
+            behind = runtime.processor.next if runtime.processor is not None else None
+            if behind is not None:  # first: our processor would wait again, for what could not be waited for above
+                bounded(lambda: behind.force_flush(int(left() * 1000)), left())
             done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
         lost = _failures(runtime) - failed
         done = done and not lost

@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._threads import unbound
-from spangrade.scoring.real_thread import RealThread
 from spangrade.scoring.shield import own_thread, shield
 from spangrade.scoring.steps import StepQueue
 from spangrade.scoring.turn import Step
@@ -44,7 +44,7 @@ class EventLoop:
         self.suspects: list[Flight] = []  # timed out while it was not known whether the loop answers
         self.asked: float | None = None
         self.left = False
-        self._thread = RealThread(self._serve)
+        self._thread = threading.Thread(target=self._serve, name="spangrade-loop", daemon=True)
         self._ending = False
 
     def start(self) -> bool:

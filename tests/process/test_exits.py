@@ -1,0 +1,166 @@
+"""The end of a process, and its standstill: within the budget, quiet, with the exit code it would have had."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .programs import Judge, Program, ReceiverProcess, environment, run_program, scored
+
+BUDGET_S = 5.0  # documented: what an exit may take longer because of us
+
+CODE = """
+import json, logging, os, signal, sys, threading, time
+import spangrade as sg
+
+@sg.metric
+def words(output):
+    return len(output.split())
+
+@sg.trace
+def answer(question):
+    return question
+
+endpoint, judged, end = sys.argv[1:4]
+judges = [sg.live(sg.LlmJudge(name="helpful", criteria="It helps.", scale="binary", live=True), rate=1.0)]
+sg.configure(endpoint=endpoint, metrics=[words], judges=judges if judged == "judged" else [])
+for n in range(3):
+    answer(f"call {n}")
+print(json.dumps(time.time()), flush=True)
+if end == "code":
+    sys.exit(7)
+if end == "fault":
+    raise ZeroDivisionError("the application's own")
+if end == "term":
+    threading.Event().wait(30)
+"""
+
+
+@pytest.fixture
+def hole() -> Iterator[str]:
+    """Takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def refused() -> str:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{one.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+@pytest.mark.parametrize("collector", ["refused", "wedged"])
+@pytest.mark.parametrize(("end", "code"), [("code", 7), ("fault", 1)])
+def test_a_collector_that_is_away_or_wedged_costs_the_budget_at_most(
+    hole: str, protocol: str, collector: str, end: str, code: int
+) -> None:
+    env = environment(OTEL_EXPORTER_OTLP_PROTOCOL=protocol)
+    done = run_program(CODE, hole if collector == "wedged" else refused(), "unjudged", end, env=env)
+    took = time.time() - json.loads(done.stdout)
+    assert done.returncode == code
+    assert done.stderr.count("Traceback") == (end == "fault")
+    assert took < BUDGET_S
+
+
+def test_a_judge_in_flight_at_the_exit_is_waited_for(receiver: ReceiverProcess, judge: Judge) -> None:
+    judge.delay = 2.0
+    done = run_program(CODE, receiver.base_url, "judged", "code")
+    took = time.time() - json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (7, "")
+    assert took < BUDGET_S
+    assert scored(receiver) == {f"call {n}": {"words": 2, "helpful": 1.0} for n in range(3)}
+
+
+def test_a_judge_that_never_answers_is_not(receiver: ReceiverProcess, judge: Judge) -> None:
+    judge.delay = 60.0
+    done = run_program(CODE, receiver.base_url, "judged", "code")
+    took = time.time() - json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (7, "")
+    assert took < BUDGET_S
+    assert scored(receiver) == {f"call {n}": {"words": 2} for n in range(3)}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this platform has no SIGTERM to speak of")
+@pytest.mark.parametrize("twice", [False, True])
+def test_sigterm_ends_a_process_that_does_not_handle_it_but_after_its_work(
+    receiver: ReceiverProcess, judge: Judge, twice: bool
+) -> None:
+    judge.delay = 60.0 if twice else 1.0
+    with Program.of(CODE, receiver.base_url, "judged", "term") as program:
+        program.wait_for("\n")
+        assert judge.asked.wait(10)
+        sent = time.monotonic()
+        program.kill(signal.SIGTERM)
+        if twice:
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline and _sigterm_caught(program.pid):
+                os.sched_yield()
+            program.kill(signal.SIGTERM)
+        assert program.end(20) == -signal.SIGTERM
+        assert time.monotonic() - sent < (2 if twice else BUDGET_S)
+        assert "Traceback" not in program.said
+    if not twice:
+        assert scored(receiver) == {f"call {n}": {"words": 2, "helpful": 1.0} for n in range(3)}
+
+
+def _sigterm_caught(pid: int) -> bool:
+    with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
+        mask = next(line for line in status if line.startswith("SigCgt")).split()[1]
+    return bool(int(mask, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+FROZEN = """
+import json, logging, os, signal, sys, time
+import spangrade as sg
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+judge = sg.live(sg.LlmJudge(name="helpful", criteria="It helps.", scale="binary", live=True), rate=1.0)
+
+@sg.metric
+def words(output):
+    return len(output.split())
+
+@sg.trace
+def handler(event):
+    return event
+
+sg.configure(endpoint=sys.argv[1], metrics=[words], judges=[judge])
+handler("first")
+started = time.monotonic()
+done = sg.flush(float(sys.argv[2]))
+print("flushed", done, time.monotonic() - started, flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+handler("second")
+done = sg.flush(10)
+print("thawed", done, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this platform freezes nothing")
+@pytest.mark.parametrize(("limit", "whole"), [(1.0, False), (5.0, True)])
+def test_before_a_freeze_a_flush_finishes_what_fits_and_says_what_does_not(
+    receiver: ReceiverProcess, judge: Judge, limit: float, whole: bool
+) -> None:
+    judge.delay = 2.0
+    with Program.of(FROZEN, receiver.base_url, str(limit)) as program:
+        program.wait_for("flushed")
+        os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+        line = next(line for line in program.said.splitlines() if line.startswith("flushed"))
+        _, done, took = line.split()
+        assert done == str(whole)
+        assert float(took) < limit + 0.5
+        assert scored(receiver) == {"first": {"words": 1, "helpful": 1.0} if whole else {"words": 1}}
+        assert ("pairs={'helpful': 1}" in program.said) is not whole
+        program.kill(signal.SIGCONT)
+        program.wait_for("thawed True")
+        assert program.end() == 0
+    calls = scored(receiver)
+    assert calls["second"] == {"words": 1, "helpful": 1.0}
+    assert calls["first"] == {"words": 1, "helpful": 1.0}
