@@ -96,6 +96,8 @@ def async_generator(make: Callable[..., Any], start: Start) -> Callable[..., Asy
                 except StopAsyncIteration:
                     how = "complete"
                     return
+                except GeneratorExit:  # collected while it waited; Python before 3.13 does not tell
+                    raise
                 except BaseException as fault:
                     how = "error" if issubclass(type(fault), Exception) else "cancelled"
                     call.fail(fault)
