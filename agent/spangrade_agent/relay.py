@@ -31,6 +31,8 @@ Mode = Literal["relay", "tap"]
 MAX_SEEN: Final = 65_536
 FULL_RETRY_S: Final = 1.0
 
+_Key = tuple[bytes, bytes, int, int]
+
 
 @dataclass(slots=True)
 class Counts:
@@ -66,7 +68,7 @@ class Relay:
         self._upstream = upstream
         self._mode = mode
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[bytes, bytes], None] = OrderedDict()
+        self._seen: OrderedDict[_Key, None] = OrderedDict()
         self.counts = Counts()
         self.refused: dict[tuple[Signal, Kind], int] = {}  # requests that the destination did not take, by its answer
 
@@ -178,7 +180,7 @@ class Relay:
         return Held(origin, None, origin.span.ByteSize() + 512, deadline, gone=self._mode == "tap")
 
     def _seen_before(self, span: Span) -> bool:
-        key = (span.trace_id, span.span_id)
+        key = _key(span)
         with self._lock:
             if key in self._seen:
                 return True
@@ -191,7 +193,12 @@ class Relay:
         """The request was refused: when it comes again, its calls are new."""
         with self._lock:
             for held in holds:
-                self._seen.pop((held.span.span.trace_id, held.span.span.span_id), None)
+                self._seen.pop(_key(held.span.span), None)
+
+
+def _key(span: Span) -> _Key:
+    """A span that is sent again has the same times; another one with the same ids (of a seeded generator) has not."""
+    return span.trace_id, span.span_id, span.start_time_unix_nano, span.end_time_unix_nano
 
 
 def _copied(span: Span) -> Span:

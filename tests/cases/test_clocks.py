@@ -127,13 +127,6 @@ def test_c122_our_own_ids_neither_repeat_nor_move_the_applications_numbers(produ
     assert len({span for _, span in ids}) == 100
 
 
-LOST = (
-    "relay.py knows a span that came again by its ids alone: another call of the same ids (a seeded generator) is counted "
-    "as a duplicate and lost; it should be the same span only with the same times"
-)
-
-
-@pytest.mark.xfail(strict=True, reason=LOST)
 def test_c122_the_agent_loses_no_call_whose_ids_were_there_before() -> None:
     """One that is really sent again stays one."""
 
