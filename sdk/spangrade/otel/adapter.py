@@ -48,13 +48,18 @@ def span_data(span: ReadableSpan, attributes: Mapping[str, Any] | None = None) -
     )
 
 
-def content_size(span: ReadableSpan) -> int:
-    """About how many bytes of memory a held span costs: its text, and a flat rate for the rest."""
-    if is_lazy(span) and span.filled is None:
+def content_size(span: ReadableSpan, attributes: Mapping[str, Any] | None = None) -> int:
+    """About how many bytes of memory a held span costs: its text, and a flat rate for the rest. ``attributes``: what
+    `plain_attributes` gave, when it has been asked already."""
+    if attributes is not None:
+        size = FLAT + _text_size(attributes.values())
+    elif is_lazy(span) and span.filled is None:
         size = FLAT + span.size
     else:
         size = FLAT + _text_size(plain_attributes(span).values())
-    return size + sum(256 + _text_size((event.attributes or {}).values()) for event in span.events)
+    for event in span.events:
+        size += 256 + _text_size((event.attributes or {}).values())
+    return size
 
 
 def _text_size(values: Iterable[Any]) -> int:

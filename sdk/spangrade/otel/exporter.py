@@ -102,7 +102,7 @@ class ScoringExporter(SpanExporter):
         kind = quick_kind(attributes)
         can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
         now = pipeline.clock.monotonic()
-        size, read = content_size(span), partial(span_data, attributes=attributes)
+        size, read = content_size(span, attributes), partial(span_data, attributes=attributes)
         if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
             pipeline.offer(Offer(span, None, None, now, size, read))  # for its place in the trace, or its documents
             return False

@@ -2,6 +2,7 @@
 
 from functools import partial
 from os import getpid
+from time import monotonic
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -33,7 +34,7 @@ class SpangradeProcessor(SpanProcessor):
     """Holds ended calls until their scores are there, then hands each span to ``next``, exactly once.
 
     Args:
-        next: the processor (or exporter, which then gets a `BatchSpanProcessor`) that spans go on to. None: late mode;
+        next: the processor (or exporter, which then gets a batch of ours) that spans go on to. None: late mode;
             spans are exported by somebody else's processor, and scores leave as log events or evaluation spans.
 
     What is no call goes on at once, on the caller's thread. Nothing raises into the application. Which evaluators run is
@@ -116,6 +117,7 @@ class SpangradeProcessor(SpanProcessor):
     def _offer(self, span: Any) -> bool:
         """True when the span is held (it will be forwarded later)."""
         read: Reader
+        attributes: dict[str, Any] | None = None
         if type(span).__base__ is LazySpan and span.filled is None:  # nobody has read it, and we need not either
             ids, kind, sampled, read = span.ids, span.kind_of_call, span.flags & _SAMPLED, span_data
             size = FLAT + span.size if span.made_events is None else 0
@@ -138,7 +140,7 @@ class SpangradeProcessor(SpanProcessor):
             return False
         if lineage.under_evaluator or active():  # an evaluator's own work, somebody's or ours
             return False
-        now, size = pipeline.clock.monotonic(), size or content_size(span)
+        now, size = pipeline.clock.monotonic(), size or content_size(span, attributes)
         if kind not in pipeline.targets and (lineage.under_call or kind not in pipeline.root_kinds):
             if pipeline.root_kinds:  # its documents, tool results or usage may belong to the root sample
                 pipeline.offer(Offer(span, None, lineage, now, size, read))
@@ -178,15 +180,16 @@ class SpangradeProcessor(SpanProcessor):
                 self.next.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait for metrics (not for judges), let held spans go, and flush ``next``."""
-        done = True
+        """Wait for metrics (not for judges), let held spans go, and flush ``next``, which has a third of the time at least."""
+        done, end = True, monotonic() + timeout_millis / 1000
         engine = current_engine()
         if engine is not None and not self._shutdown:
             with _guard.guard("processor.force_flush"):
-                done = engine.pipeline.drain(timeout_millis / 1000, judges=False)
+                done = engine.pipeline.drain(timeout_millis / 1000 * 2 / 3, judges=False)
                 behind = self.next
                 engine.sink.hold.release_all(between=behind.force_flush if behind is not None else None)
         if self.next is not None:
             with _guard.guard("processor.next.force_flush"):
-                done = bool(self.next.force_flush(timeout_millis)) and done
+                left = max(0, int((end - monotonic()) * 1000))
+                done = bool(self.next.force_flush(left)) and done
         return done

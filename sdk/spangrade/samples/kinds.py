@@ -46,7 +46,7 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
     named = fallback = present = refused = None
     for key in hits if len(hits) == 1 else sorted(hits, key=_ORDER.__getitem__):
         value = attributes.get(key)
-        word = value.strip().lower() if isinstance(value, str) else None
+        word = value.strip().lower() if type(value) is str else None
         for mark in _MARKS[key]:
             kind = None if word is None else _named(mark, word)
             if kind is not None:

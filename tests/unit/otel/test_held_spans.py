@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace as trace_api
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 import spangrade as sg
@@ -388,3 +389,31 @@ def test_disabled_means_nothing_at_all(
     assert isinstance(trace_api.get_tracer_provider(), trace_api.ProxyTracerProvider)
     monkeypatch.delenv(switch)
     sg.configure(exporter=exporter)  # and on again
+
+
+def test_a_metric_that_hangs_leaves_a_force_flush_time_for_the_export(exporter: CollectingExporter) -> None:
+    gate, asked = threading.Event(), []
+
+    class Behind(SpanProcessor):
+        def force_flush(self, timeout_millis: int = 30_000) -> bool:
+            asked.append(timeout_millis)
+            return True
+
+    provider = TracerProvider()
+    processor = sg.SpangradeProcessor(Behind())
+    provider.add_span_processor(processor)
+
+    @sg.metric(timeout=60)
+    def hangs(output: str) -> float:
+        gate.wait(30)
+        return 1.0
+
+    sg.configure(tracer_provider=provider, metrics=[hangs])
+    with provider.get_tracer("t").start_as_current_span("call", attributes={"openinference.span.kind": "CHAIN"}):
+        pass
+    try:
+        assert not processor.force_flush(300)
+        assert asked
+        assert 0 < asked[-1] <= 150
+    finally:
+        gate.set()
