@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from spangrade._text import valid
 from spangrade.errors import ConfigError
 from spangrade.model.sample import FrozenDict, Sample
 from spangrade.model.score import Graded
@@ -72,12 +73,12 @@ def hash_config(config: Mapping[str, Any]) -> str:
 
 
 def check_name(name: Any, what: str) -> str:
-    """A usable evaluator name, or `ConfigError`."""
+    """A usable evaluator name, with half characters replaced, or `ConfigError`."""
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"{what} name {name!r} is empty; give it a short name such as 'overlap'")
     if len(name) > 128:
         raise ConfigError(f"{what} name {name[:40]!r}... is {len(name)} characters long; at most 128")
-    return name.strip()
+    return valid(name.strip())
 
 
 def check_target(target: Any, what: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from sys import getrefcount
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
+from spangrade._values import bounded, to_text
 from spangrade.errors import ConfigError
 from spangrade.tracing import returned, streams
 from spangrade.tracing.arguments import Arguments
@@ -17,6 +18,8 @@ from spangrade.tracing.place import enter, reset
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_MAX_NAME: Final = 1_024  # characters
 
 
 @overload
@@ -56,7 +59,7 @@ def trace(
     """
     if isinstance(fn, str):
         fn, name = None, fn
-    tracing = Tracing(name, check_kind(kind))
+    tracing = Tracing(None if name is None else _span_name(name), check_kind(kind))
     return tracing if fn is None else tracing(fn)
 
 
@@ -81,7 +84,8 @@ class Tracing:
             raise ConfigError(f"trace: {fn!r} is not a function")
         if inspect.isclass(fn):
             raise ConfigError(f"trace: {fn.__name__} is a class; decorate its methods")
-        return _decorate(fn, self._name or str(getattr(fn, "__qualname__", type(fn).__name__)), self._kind)
+        name = self._name or _span_name(getattr(fn, "__qualname__", None) or type(fn).__name__)
+        return _decorate(fn, name, self._kind)
 
     def __enter__(self) -> TracedCall:
         block = Block(self._name or self._kind, self._kind)
@@ -108,6 +112,12 @@ class Tracing:
         self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.__exit__(kind, fault, tb)
+
+
+def _span_name(given: Any) -> str:
+    """Once, when a function is decorated or a block written, so that no call pays for it: a name that cannot be encoded
+    costs its span's whole batch."""
+    return bounded(given if type(given) is str else to_text(given, _MAX_NAME)[0], _MAX_NAME)
 
 
 def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
