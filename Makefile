@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -50,8 +50,8 @@ types: $(VENV)/.stamp-dev
 layers: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.stamp-dev
-	$(BIN)/python -m tests.benchmarks.traced_call $(ARGS)
+bench-sdk: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.sdk $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
