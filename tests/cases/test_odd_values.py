@@ -14,7 +14,8 @@ from tests.cases.conftest import Product, output
 
 import spangrade as sg
 from spangrade import semconv as s
-from spangrade.testing import event_scores
+from spangrade.delivery.span_copy import SpanCopy
+from spangrade.testing import CollectingExporter, event_scores
 
 HALF = "thanks \ud83d"
 
@@ -117,40 +118,99 @@ def test_c033_half_a_character_in_a_metrics_name_is_refused_or_replaced(
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-OTHERS = "an application's own span with half a character in its name takes the whole batch along in the SDK's encoder"
+PLACES = [
+    "attribute", "key", "list", "map", "name", "event", "event's attribute", "link", "status", "exception", "scope", "redact",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "attribute",
-        pytest.param("name", marks=pytest.mark.xfail(strict=True, reason=OTHERS)),
-        pytest.param("event", marks=pytest.mark.xfail(strict=True, reason=OTHERS)),
-        pytest.param("status", marks=pytest.mark.xfail(strict=True, reason=OTHERS)),
-        "exception",
-    ],
-)
+def application_says(where: str) -> None:
+    tracer = trace_api.get_tracer(HALF if where == "scope" else "app", HALF if where == "scope" else "1")
+    here = trace_api.get_current_span().get_span_context()
+    links = [trace_api.Link(here, {"note": HALF})] if where == "link" else []
+    with tracer.start_as_current_span(HALF if where == "name" else "app", links=links) as span:
+        match where:
+            case "attribute":
+                span.set_attribute("note", HALF)
+            case "key":
+                span.set_attribute(HALF, "note")
+            case "list":
+                span.set_attribute("note", ["fine", HALF])
+            case "map":
+                span.set_attribute("note", {HALF: [HALF]})  # type: ignore[dict-item]
+            case "event":
+                span.add_event(HALF)
+            case "event's attribute":
+                span.add_event("said", {HALF: HALF})
+            case "status":
+                span.set_status(trace_api.StatusCode.ERROR, HALF)
+            case "exception":
+                span.record_exception(ValueError(HALF))
+            case "redact":
+                span.set_attribute("note", "to be redacted")
+
+
+@pytest.mark.parametrize("where", PLACES)
 @pytest.mark.filterwarnings("ignore")
-def test_c033_what_the_application_itself_writes_on_a_span_of_ours_costs_no_other_span(
-    where: str, product: Product
+def test_c033_what_the_application_itself_writes_on_a_span_of_ours_costs_only_itself(
+    where: str, product: Product, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The exporter is ours where the provider is: what it is handed can be encoded."""
+    """The exporter is ours where the provider is: what it is handed can be encoded, and says nearly what was meant."""
 
     @sg.trace
     def innocent() -> str:
         return "fine"
 
+    if where == "redact":
+        product.configure(redact=lambda text: text.replace("to be redacted", HALF))
     innocent()
-    with trace_api.get_tracer("app").start_as_current_span(HALF if where == "name" else "app") as span:
-        if where == "attribute":
-            span.set_attribute("note", HALF)
-        elif where == "event":
-            span.add_event(HALF)
-        elif where == "status":
-            span.set_status(trace_api.StatusCode.ERROR, HALF)
-        elif where == "exception":
-            span.record_exception(ValueError(HALF))
-    encoded(product.spans)
+    application_says(where)
+    spans = product.spans
+    sent = encoded(spans)
+    assert sum(len(scope.spans) for group in sent.resource_spans for scope in group.scope_spans) == 2
+    assert "thanks" in str(sent)
+    assert "Failed to encode" not in caplog.text
+    (fine,) = product.named("innocent")
+    assert set(event_scores(fine)) == {"seen"}
+
+
+@pytest.mark.parametrize(("start", "end"), [(-5, -1), (2**64, 2**65), (1.5, 2.5)])
+def test_c033_times_and_names_that_are_none_cost_no_other_span(start: Any, end: Any, product: Product) -> None:
+    product.configure()
+    trace_api.get_tracer("app").start_span(7, start_time=start).end(end_time=end)  # type: ignore[arg-type]
+    with trace_api.get_tracer("app").start_as_current_span("app") as span:
+        span.add_event(7, timestamp=start)  # type: ignore[arg-type]
+    sent = encoded(product.spans)
+    found = {span.name: span for group in sent.resource_spans for scope in group.scope_spans for span in scope.spans}
+    assert set(found) == {"7", "app"}
+    assert [event.name for event in found["app"].events] == ["7"]
+
+
+def test_c033_a_span_with_nothing_wrong_is_handed_on_itself(product: Product) -> None:
+    """Nearly all of them: a copy would cost each of them its dropped counts and some microseconds."""
+    product.configure()
+    with trace_api.get_tracer("app").start_as_current_span(
+        "äpp", attributes={"tags": ["ü", "b"], "n": 2**63 - 1, "raw": b"x"}, links=[]
+    ) as span:
+        span.add_event("said", {"text": "…", "numbers": [1, 2.5, True]})
+        span.set_status(trace_api.StatusCode.ERROR, "nö")
+    (found,) = product.spans
+    assert not isinstance(found, SpanCopy)
+
+
+def test_c033_half_a_character_in_the_environment_costs_only_itself(
+    exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python reads bytes of the environment that are no UTF-8 as half characters."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=\udcff,tier=1")
+    sg.configure(service_name=HALF, metrics=["length_words"], exporter=exporter)
+    with sg.trace(name="call"):
+        sg.set_output("x")
+    assert sg.flush(10)
+    (group,) = encoded(exporter.spans).resource_spans
+    resource = {pair.key: pair.value.string_value for pair in group.resource.attributes}
+    assert resource["service.name"].startswith("thanks")
+    assert resource["tier"] == "1"
+    assert "Failed to encode" not in caplog.text
 
 
 # --- C035 ------------------------------------------------------------------------------------------------------------
@@ -198,6 +258,21 @@ def test_c035_an_integer_beyond_64_bits_is_sent_as_text(product: Product) -> Non
     (sample,) = product.samples
     assert sample.metadata["id"] == str(2**63)
     encoded(product.spans)
+
+
+def test_c035_an_integer_beyond_64_bits_on_an_applications_own_span_is_sent_as_text(
+    product: Product, caplog: pytest.LogCaptureFixture
+) -> None:
+    attributes: Any = {**BIG, "list": [1, 2**63], "map": BIG, "endless": 10**5_000}
+    with trace_api.get_tracer("app").start_as_current_span("app", attributes=attributes) as span:
+        span.add_event("said", BIG)
+    (span,) = product.spans
+    sent = dict(span.attributes)
+    assert "bits" in sent.pop("endless")
+    assert sent == {**AS_SENT, "list": (1, str(2**63)), "map": AS_SENT}
+    assert dict(span.events[0].attributes) == AS_SENT
+    encoded([span])
+    assert "Failed to encode" not in caplog.text
 
 
 # --- C041 ------------------------------------------------------------------------------------------------------------

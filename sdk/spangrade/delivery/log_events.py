@@ -19,8 +19,10 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Trace
 
 from spangrade import _guard
 from spangrade._log import once
+from spangrade._text import valid
 from spangrade.delivery.batching import Batcher, Limits
 from spangrade.delivery.content import ContentPolicy
+from spangrade.delivery.encodable import encodable_attributes, encodable_resource
 from spangrade.delivery.payload import attributes_of, summary
 from spangrade.delivery.sink import REFUSED
 from spangrade.model.outcome import ScoreRecord, SpanRef
@@ -90,7 +92,7 @@ class LogEvents:
         self._exporter = exporter
         self._policy = policy
         # Not through a LoggerProvider: that detects the process anew in every forked child, by threads, used or not.
-        self._resource = resource
+        self._resource = encodable_resource(resource)
         limits = Limits.said("OTEL_BLRP", more_room=2 * _MAX_WAITING)  # for all that may wait to hear how it went
         self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, self._lost, limits)
         self._lock = threading.RLock()
@@ -106,7 +108,7 @@ class LogEvents:
         """Queue one score; False when the destination is known to take no logs."""
         if not self._exporter.open:
             return False
-        attributes: dict[str, Any] = self._policy.attributes(attributes_of(record))
+        attributes: dict[str, Any] = encodable_attributes(self._policy.attributes(attributes_of(record)))
         # Some stores keep neither EventName nor an empty body, so both are also where everything looks.
         attributes["event.name"] = EVALUATION_EVENT
         failed = record.error_type is not None
@@ -115,7 +117,7 @@ class LogEvents:
             context=context_of(record.span),
             severity_number=SeverityNumber.WARN if failed else SeverityNumber.INFO,
             severity_text="WARN" if failed else "INFO",
-            body=self._policy.text(summary(record)),
+            body=valid(self._policy.text(summary(record))),
             attributes=attributes,
             event_name=EVALUATION_EVENT,
         )

@@ -16,42 +16,26 @@ from spangrade.model.outcome import ScoreRecord
 from spangrade.semconv import EVALUATION_EVENT, SCORED_BY
 
 
-class ScoredSpan(ReadableSpan):
-    """A span as it ended, plus score events and the mark of who has scored it. ``pairs``: what rides on it, for the
-    exporter's answer to be counted."""
+class SpanCopy(ReadableSpan):
+    """A span as it ended, but for what is given by the names of the SDK's constructor."""
 
-    def __init__(
-        self,
-        original: ReadableSpan,
-        attributes: Attributes,
-        events: Sequence[Event],
-        pairs: Sequence[tuple[ScoreRecord, ...]] = (),
-    ) -> None:
-        super().__init__(
-            name=original.name,
-            context=original.context,
-            parent=original.parent,
-            resource=original.resource,
-            attributes=attributes,
-            events=events,
-            links=original.links,
-            kind=original.kind,
-            status=original.status,
-            start_time=original.start_time,
-            end_time=original.end_time,
-            instrumentation_scope=original.instrumentation_scope,
-        )
+    def __init__(self, original: ReadableSpan, **changed: Any) -> None:
+        same = {
+            "name": original.name,
+            "context": original.context,
+            "parent": original.parent,
+            "resource": original.resource,
+            "attributes": original.attributes,
+            "events": original.events,
+            "links": original.links,
+            "kind": original.kind,
+            "status": original.status,
+            "start_time": original.start_time,
+            "end_time": original.end_time,
+            "instrumentation_scope": original.instrumentation_scope,
+        }
+        super().__init__(**(same | changed))
         self._dropped = (original.dropped_attributes, original.dropped_events, original.dropped_links)
-        self.pairs = pairs
-
-    def rename(self, name: str, links: Sequence[Link]) -> None:
-        """Replace name and links (redacted ones)."""
-        self._name = name
-        self._links = links
-
-    def redescribe(self, description: str | None) -> None:
-        """Replace the status text (a redacted one, or none)."""
-        self._status = Status(self._status.status_code, description)
 
     @property
     def dropped_attributes(self) -> int:
@@ -67,6 +51,30 @@ class ScoredSpan(ReadableSpan):
     def dropped_links(self) -> int:
         """As the original says."""
         return self._dropped[2]
+
+
+class ScoredSpan(SpanCopy):
+    """A span plus score events and the mark of who has scored it. ``pairs``: what rides on it, for the exporter's answer
+    to be counted."""
+
+    def __init__(
+        self,
+        original: ReadableSpan,
+        attributes: Attributes,
+        events: Sequence[Event],
+        pairs: Sequence[tuple[ScoreRecord, ...]] = (),
+    ) -> None:
+        super().__init__(original, attributes=attributes, events=events)
+        self.pairs = pairs
+
+    def rename(self, name: str, links: Sequence[Link]) -> None:
+        """Replace name and links (redacted ones)."""
+        self._name = name
+        self._links = links
+
+    def redescribe(self, description: str | None) -> None:
+        """Replace the status text (a redacted one, or none)."""
+        self._status = Status(self._status.status_code, description)
 
 
 def score_event(record: ScoreRecord) -> Event:

@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer
 
 from spangrade import _guard
+from spangrade.delivery.encodable import encodable
 from spangrade.delivery.hold import Held
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.otel.adapter import content_size, plain_attributes, span_data
@@ -21,8 +22,8 @@ from spangrade.scoring.seam import Offer
 
 
 class SettlingExporter(SpanExporter):
-    """The last step where the exporter is ours to call: applies the content policy off the application's thread, and
-    counts what became of the scores that ride on the spans."""
+    """The last step where the exporter is ours to call: applies the content policy off the application's thread, sees to it
+    that the batch can be encoded, and counts what became of the scores that ride on the spans."""
 
     def __init__(self, inner: SpanExporter, *, settle: bool = True) -> None:
         self.inner = inner
@@ -33,7 +34,8 @@ class SettlingExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export; a raising exporter is a failed export."""
         engine = last_engine()
-        batch = [engine.policy.span(span) for span in spans] if engine is not None else list(spans)
+        leaving = [engine.policy.span(span) for span in spans] if engine is not None else spans
+        batch = encodable(leaving)  # last: what a redact hook gives is the application's as well
         try:
             result = SpanExportResult.FAILURE if self._ended else self.inner.export(batch)
         except Exception as fault:  # noqa: BLE001 - the exporter may be the application's
