@@ -56,6 +56,15 @@ def has_fields(kind: type) -> bool:
     return False
 
 
+def tuple_fields(kind: type) -> tuple[str, ...]:
+    """The names of a named tuple's items; empty for any other class."""
+    for base in _mro(kind):
+        names = _own(base).get("_fields")
+        if type(names) is tuple and all(type(name) is str for name in names):
+            return names
+    return ()
+
+
 def reads_once(kind: type) -> bool:
     """Whether to iterate over an object of this class may take something from whoever does so next: an iterator, or an
     iterable that cannot tell its length."""

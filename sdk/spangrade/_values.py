@@ -6,7 +6,7 @@ type. The result is a fresh copy, so that a caller may change its own list a mom
 done, and not its result only: a value of a gigabyte takes no longer than one at the bounds.
 
 `snapshot` is for what is read. `captured` and `to_text` are for what a call was given: they count bytes as they will be on
-the wire, and name media (see `_media`).
+the wire, name media (see `_media`), and leave out what stands under a secret's name (see `_secrets`).
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from spangrade import _media
 from spangrade._classes import type_name
+from spangrade._secrets import MAX_NAME, is_secret, said
 from spangrade._text import MAX_CHARS, bounded, cut, fit, valid
 from spangrade._walk import CUT_ITEMS, INT64, MAX_CAPTURED_NODES, MAX_DEPTH, MAX_NODES, Walk
 
@@ -55,8 +56,8 @@ def json_within(make: Callable[[int], Any], limit: int) -> str:
 
 
 def _surely_small(value: Any, limit: int) -> bool:
-    """Whether ``value`` is made of exact builtin types only, within the bounds, and holds no media: then a JSON encoder
-    may have it as it is. This is most of what calls are given."""
+    """Whether ``value`` is made of exact builtin types only, within the bounds, and holds no media and no secrets: then
+    a JSON encoder may have it as it is. This is most of what calls are given."""
     nodes, room, todo = MAX_CAPTURED_NODES, limit, [value]
     for item in todo:
         kind = type(item)
@@ -65,7 +66,7 @@ def _surely_small(value: Any, limit: int) -> bool:
             if nodes < 0:
                 return False
             for key, held in item.items():
-                if type(key) is not str:
+                if type(key) is not str or (len(key) <= MAX_NAME and said(key) and is_secret(key, held)):
                     return False
                 room -= len(key)
                 todo.append(held)

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 from spangrade import _classes, _media
 from spangrade._classes import type_name
+from spangrade._secrets import HIDDEN, is_secret, said
 from spangrade._text import bounded, cut, fit
 
 MAX_NODES: Final = 20_000
@@ -143,10 +144,16 @@ class Walk:
             self._nodes -= 1
             self._left -= flat
             name = self.text(key) if type(key) is str else self._key(key)
+            if self.hides(name, item):
+                item = HIDDEN  # noqa: PLW2901
             out[name] = self.visit(item, depth)
         if size > 0:
             out["…"] = CUT_ITEMS
         return out
+
+    def hides(self, name: str, value: Any) -> bool:
+        """Whether a value is a secret, by its name. What is only read was written by others, and is theirs to hide."""
+        return self._captured and is_secret(name, value)
 
     def _key(self, key: Any) -> str:
         plain = self.visit(key, MAX_DEPTH - 1)
@@ -202,6 +209,20 @@ def _sequence(base: Any) -> _Reader:
         size = base.__len__(value)
         items = base.__iter__(value)
         return walk.items(tuple(items if size <= _FEW else itertools.islice(items, walk.most())), size, depth)
+
+    return read
+
+
+def _named_tuple(kind: type) -> _Reader | None:
+    """Of a tuple whose fields have names that speak of secrets."""
+    names = _classes.tuple_fields(kind)
+    if not any(said(name) for name in names):
+        return None
+
+    def read(walk: Walk, value: Any, depth: int) -> Any:
+        items = tuple.__iter__(value)
+        named = tuple(HIDDEN if walk.hides(name, item) else item for name, item in zip(names, items, strict=False))
+        return walk.items((*named, *itertools.islice(items, walk.most())), tuple.__len__(value), depth)
 
     return read
 
@@ -276,7 +297,7 @@ _BY_BASE: Final[tuple[tuple[type, _Reader], ...]] = (
 def _reader(kind: type) -> _Reader:
     for base, how in _BY_BASE:
         if issubclass(kind, base):
-            return how
+            return (_named_tuple(kind) or how) if base is tuple and kind is not tuple else how
     if any(kind is known for known in _STDLIB_TEXT):
         return _stdlib
     if _classes.has_fields(kind):
