@@ -6,6 +6,7 @@ from spangrade import _guard
 from spangrade._values import CUT_ITEMS, MAX_BYTES, Walk
 from spangrade.tracing import capture
 from spangrade.tracing.call import TracedCall
+from spangrade.tracing.open_streams import ended, opened
 
 MAX_CHUNKS: Final = 100_000
 MAX_CHARS: Final = 1_048_576
@@ -15,15 +16,18 @@ class Chunks:
     """A call's output while it comes: the joined text when all of it is text, else the list; of a retriever or reranker
     each chunk is read as documents. The call ends with `finish`.
 
-    Streams append text to `items` themselves while it fits in ``room`` characters and ``left`` items, which they count;
-    everything else they give to `add`.
+    Generators append text to `items` themselves while it fits in ``room`` characters and ``left`` items, which they count;
+    everything else they give to `add`. ``begun``: whether somebody has asked for a first chunk.
     """
 
-    __slots__ = ("_call", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "items", "left", "room")
+    __slots__ = (
+        "__weakref__", "_call", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "begun", "items", "left", "room",
+    )  # fmt: skip
 
-    def __init__(self, call: TracedCall) -> None:
+    def __init__(self, call: TracedCall, *, begun: bool = True) -> None:
         self._call = call
-        self._on = call.span.is_recording()
+        self.begun = begun
+        self._on = call.span.is_recording() and not call.output_set
         self._documents = capture.gives_documents(call.kind)
         self._text = not self._documents
         self.items: list[Any] = []
@@ -32,6 +36,22 @@ class Chunks:
         self._cut = 0  # characters
         self._dropped = 0  # items
         self._walk: Walk | None = None
+        if self._on:
+            opened(self)
+
+    @property
+    def call(self) -> TracedCall:
+        """The call that they are of."""
+        return self._call
+
+    def take(self, item: Any) -> None:
+        """One chunk, counted here."""
+        if type(item) is str and self.left and (rest := self.room - len(item)) >= 0:
+            self.room = rest
+            self.left -= 1
+            self.items.append(item)
+        else:
+            self.room, self.left = self.add(item, self.room, self.left)
 
     def add(self, item: Any, room: int, left: int) -> tuple[int, int]:
         """One chunk that does not fit, or is no text; what is left of the bounds."""
@@ -62,7 +82,11 @@ class Chunks:
         return room, left
 
     def finish(self, how: str, result: Any = None) -> None:
-        """The stream is over: ``how`` (complete, closed, cancelled, error), with the ``result`` that it returned."""
+        """The stream is over: ``how`` (complete, closed, cancelled, error, unconsumed), with the ``result`` that it
+        returned. Only the first word counts: the end of the process may have come before the end of the stream."""
+        ended(self)
+        if self._call.ended:
+            return
         value = None
         try:
             value = self.value
@@ -70,10 +94,12 @@ class Chunks:
             _guard.swallowed("stream.finish", fault)
         self._call.done(result if value is None else value, how)
 
+    def leave(self) -> None:
+        """Nobody reads on."""
+        self.finish("closed" if self.begun else "unconsumed")
+
     def __del__(self) -> None:
-        # Python runs no `finally` of an async generator whose loop was closed before it.
-        if not self._call.ended:
-            self.finish("closed")
+        self.leave()  # Python runs no `finally` of an async generator whose loop was closed before it
 
     @property
     def value(self) -> Any:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from sys import getrefcount
 from types import TracebackType
@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 from spangrade._values import bounded, to_text
 from spangrade.errors import ConfigError
 from spangrade.tracing import returned, streams
-from spangrade.tracing.arguments import Arguments
+from spangrade.tracing.arguments import Arguments, arguments_by
 from spangrade.tracing.call import Block, TracedCall, begin
 from spangrade.tracing.capture import CallKind, check_kind
 from spangrade.tracing.place import enter, reset
@@ -27,15 +27,37 @@ def trace(fn: Callable[P, R], /) -> Callable[P, R]: ...
 
 
 @overload
-def trace(*, name: str | None = None, kind: CallKind = "chain") -> "Tracing": ...
+def trace(
+    *,
+    name: str | None = None,
+    kind: CallKind = "chain",
+    capture_input: bool | Iterable[str] = True,
+    ignore_inputs: Iterable[str] = (),
+    capture_output: bool = True,
+) -> "Tracing": ...
 
 
 @overload
-def trace(name: str, /, *, kind: CallKind = "chain") -> "Tracing": ...
+def trace(
+    name: str,
+    /,
+    *,
+    kind: CallKind = "chain",
+    capture_input: bool | Iterable[str] = True,
+    ignore_inputs: Iterable[str] = (),
+    capture_output: bool = True,
+) -> "Tracing": ...
 
 
 def trace(
-    fn: Callable[P, R] | str | None = None, /, *, name: str | None = None, kind: CallKind = "chain"
+    fn: Callable[P, R] | str | None = None,
+    /,
+    *,
+    name: str | None = None,
+    kind: CallKind = "chain",
+    capture_input: bool | Iterable[str] = True,
+    ignore_inputs: Iterable[str] = (),
+    capture_output: bool = True,
 ) -> "Callable[P, R] | Tracing":
     """Trace a function, or a block of code, as one call.
 
@@ -50,16 +72,27 @@ def trace(
         name: the span's name; default the function's qualified name.
         kind: llm, retriever, tool, agent, chain (default), embedding, reranker or guardrail. It decides what the call
             may be scored as, and how content is written (GenAI messages for llm, ``input.value`` otherwise).
+        capture_input: False: no argument is recorded; a list of names: only these are.
+        ignore_inputs: names of arguments that are not recorded, such as ``["client"]``.
+        capture_output: False: what the function returns, or yields, is not recorded.
 
-    The input recorded is the only argument's value, or a dict by name. Use `set_input`, `set_output` and
-    `set_retrieval_documents` inside to say it better.
+    The input recorded is the only argument's value, or a dict of those that were given, by name; ``self`` and ``cls`` are
+    left out. Use `set_input`, `set_output` and `set_retrieval_documents` inside to say it better: what they are given is
+    recorded in any case. Values under names that speak of secrets (``password``, ``api_key``, ``Authorization``,
+    ``access_token`` and the like) are never recorded, at any depth.
 
     Raises:
-        ConfigError: an unknown kind, or something that is no function.
+        ConfigError: an unknown kind; something that is no function; a name that is no parameter of the function (unless
+            it takes ``**kwargs``); or both ``capture_input`` and ``ignore_inputs``.
     """
     if isinstance(fn, str):
         fn, name = None, fn
-    tracing = Tracing(None if name is None else _span_name(name), check_kind(kind))
+    tracing = Tracing(
+        None if name is None else _span_name(name),
+        check_kind(kind),
+        arguments_by(capture_input, ignore_inputs),
+        bool(capture_output),
+    )
     return tracing if fn is None else tracing(fn)
 
 
@@ -71,7 +104,11 @@ class Tracing:
     """What `trace` with arguments returns: a decorator, and a context manager (also ``async with``), which may be used
     again and nested."""
 
-    def __init__(self, name: str | None, kind: str) -> None:
+    def __init__(
+        self, name: str | None, kind: str, arguments: Callable[..., Arguments] = Arguments, capture_output: bool = True
+    ) -> None:
+        self._arguments = arguments
+        self._capture_output = capture_output
         self._name = name
         self._kind = kind
         self._open: list[Block] = []
@@ -85,7 +122,8 @@ class Tracing:
         if inspect.isclass(fn):
             raise ConfigError(f"trace: {fn.__name__} is a class; decorate its methods")
         name = self._name or _span_name(getattr(fn, "__qualname__", None) or type(fn).__name__)
-        return _decorate(fn, name, self._kind)
+        start: streams.Start = functools.partial(begin, name, self._kind, self._arguments(fn))
+        return _decorate(fn, start if self._capture_output else _without_output(start))
 
     def __enter__(self) -> TracedCall:
         block = Block(self._name or self._kind, self._kind)
@@ -120,9 +158,18 @@ def _span_name(given: Any) -> str:
     return bounded(given if type(given) is str else to_text(given, _MAX_NAME)[0], _MAX_NAME)
 
 
-def _decorate(fn: Callable[P, R], name: str, kind: str) -> Callable[P, R]:
+def _without_output(start: streams.Start) -> streams.Start:
+    def begun(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedCall | None:
+        call = start(args, kwargs)
+        if call is not None:
+            call.output_set = True  # as if it had been said already: what is returned is not
+        return call
+
+    return begun
+
+
+def _decorate(fn: Callable[P, R], start: streams.Start) -> Callable[P, R]:
     """The wrapper of the function's own kind, so that frameworks which look at the kind are not misled."""
-    start = functools.partial(begin, name, kind, Arguments(fn))
     wrapper: Callable[..., Any]
     if _is(inspect.isasyncgenfunction, fn):
         wrapper = streams.async_generator(fn, start)
