@@ -25,11 +25,14 @@ SHUTDOWN: Final = "shutdown"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``queue``: items that may wait; ``batch``: items exported at once; ``delay_s``: how long the first one waits for more."""
+    """``queue``: items that may wait; ``batch``: items exported at once; ``delay_s``: how long the first one waits for more;
+    ``queue_bytes``, ``batch_bytes``: how much content waits, and goes at once, a single item of any size aside."""
 
     queue: int = 2_048
     batch: int = 512
     delay_s: float = 5.0
+    queue_bytes: int = 64 * 2**20  # as much as the hold
+    batch_bytes: int = 3 * 2**20  # a gRPC server refuses more than 4 MiB where nobody has told it otherwise
 
     @classmethod
     def said(cls, prefix: str, more_room: int = 0, delay_s: float | None = None) -> "Limits":
@@ -50,24 +53,42 @@ def _positive(name: str, default: int) -> int:
 
 
 class _Here(Generic[T]):
-    """The queue of one process. ``cond`` guards it all; ``hurry``: everything up to this item is to leave without delay."""
+    """The queue of one process: items with their sizes. ``cond`` guards it all; ``hurry``: everything up to this item is to
+    leave without delay. Items are numbered as they are put; ``out`` have left the queue, the batches that begin at
+    ``flying`` are with the exporter."""
 
-    __slots__ = ("closed", "cond", "done", "given", "hurry", "pid", "queue", "starting", "thread")
+    __slots__ = (
+        "bytes", "closed", "cond", "flying", "full", "given", "hurry", "out", "pid", "queue", "starting", "thread",
+    )  # fmt: skip
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         # Re-entrant, as all locks on the way of an ended span: the garbage collector may end one anywhere.
         self.cond = threading.Condition(threading.RLock())
-        self.queue: deque[T] = deque()
-        self.given = self.done = self.hurry = 0
+        self.queue: deque[tuple[T, int]] = deque()
+        self.given = self.out = self.hurry = self.bytes = 0
+        self.flying: list[int] = []
+        self.full = False  # there is enough for a batch
         self.closed = False
         self.starting = False
         self.thread: threading.Thread | None = None
 
+    @property
+    def done(self) -> int:
+        """All up to this item have been exported, or are lost."""
+        return min(self.flying, default=self.out)
+
+    def take(self) -> T:
+        item, size = self.queue.popleft()
+        self.out += 1
+        self.bytes -= size
+        return item
+
 
 class Batcher(Generic[T]):
-    """Gives batches to ``export``, on one thread at a time. ``lost(item, reason)`` hears of each one that is not exported.
-    ``began`` is called in each process that puts something.
+    """Gives batches to ``export``, on one thread at a time. ``lost(item, reason)`` hears of each one that is not exported:
+    at a bound that is the oldest. ``size(item)``: about how many bytes it takes. ``began`` is called in each process that
+    puts something.
 
     In a forked child what its parent had queued is the parent's to export.
     """
@@ -78,9 +99,11 @@ class Batcher(Generic[T]):
         export: Callable[[Sequence[T]], object],
         lost: Callable[[T, str], None],
         limits: Limits,
+        size: Callable[[T], int],
         began: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
+        self._size = size
         self._began = began
         self._export = export
         self._lost = lost
@@ -93,23 +116,31 @@ class Batcher(Generic[T]):
         return self._of_process.setdefault(pid, _Here(pid)) if here is None else here
 
     def put(self, item: T) -> None:
-        """Queue an item; never blocks. Without room, or after `close`, it is lost."""
-        here, lost, start = self._here(), "", False
+        """Queue an item; never blocks. Where there is no room for it the oldest is lost; after `close` it is lost itself."""
+        here, start = self._here(), False
+        lost: list[T] = []
+        limits, size = self._limits, 0
+        with shield("batch.size"):
+            size = self._size(item)
         with here.cond:
-            if here.closed:
-                lost = SHUTDOWN
-            elif len(here.queue) >= self._limits.queue:
-                lost = QUEUE_FULL
+            closed = here.closed
+            if closed:
+                lost.append(item)
             else:
-                here.queue.append(item)
+                here.queue.append((item, size))
                 here.given += 1
-                if len(here.queue) in (1, self._limits.batch):
+                here.bytes += size
+                while len(here.queue) > limits.queue or (here.bytes > limits.queue_bytes and len(here.queue) > 1):
+                    lost.append(here.take())
+                full = here.full
+                here.full = len(here.queue) >= limits.batch or here.bytes >= limits.batch_bytes
+                if len(here.queue) == 1 or here.full > full:
                     here.cond.notify_all()
                 start = here.thread is None and not here.starting
-        if lost:
+        for one in lost:
             with shield("batch.lost"):
-                self._lost(item, lost)
-        elif start:
+                self._lost(one, SHUTDOWN if closed else QUEUE_FULL)
+        if start:
             self._start(here)
 
     def _start(self, here: "_Here[T]") -> bool:
@@ -145,7 +176,7 @@ class Batcher(Generic[T]):
                     return False
                 here.cond.wait()
             until = time.monotonic() + self._limits.delay_s
-            while len(here.queue) < self._limits.batch and not here.closed and here.hurry <= here.done:
+            while here.queue and not here.full and not here.closed and here.hurry <= here.out:
                 left = until - time.monotonic()
                 if left <= 0:
                     break
@@ -154,8 +185,15 @@ class Batcher(Generic[T]):
         return True
 
     def _export_some(self, here: "_Here[T]") -> bool:
+        batch: list[T] = []
         with here.cond:
-            batch = [here.queue.popleft() for _ in range(min(len(here.queue), self._limits.batch))]
+            first, room = here.out, self._limits.batch_bytes
+            while here.queue and len(batch) < self._limits.batch and (not batch or here.queue[0][1] <= room):
+                room -= here.queue[0][1]
+                batch.append(here.take())
+            here.full = len(here.queue) >= self._limits.batch or here.bytes >= self._limits.batch_bytes
+            if batch:
+                here.flying.append(first)
         if not batch:
             return False
         try:
@@ -163,7 +201,7 @@ class Batcher(Generic[T]):
                 self._export(batch)
         finally:
             with here.cond:
-                here.done += len(batch)
+                here.flying.remove(first)
                 here.cond.notify_all()
         return True
 
@@ -191,8 +229,7 @@ class Batcher(Generic[T]):
             here.cond.notify_all()
         done = self.flush(timeout)
         with here.cond:
-            left, here.queue = list(here.queue), deque()
-            here.done += len(left)
+            left = [here.take() for _ in range(len(here.queue))]
             here.cond.notify_all()
         for item in left:
             with shield("batch.lost"):

@@ -32,7 +32,14 @@ NO_LOGS_HERE: Final = frozenset({404, 405, 501})
 EXPORT_FAILED: Final = "export_failed"
 CLOSE_S: Final = 30.0  # as the SDK's own; whoever is in a hurry waits for less
 _MAX_WAITING: Final = 4_096
+_FLAT: Final = 2_048  # bytes beside its text
 _SCOPE: Final = InstrumentationScope(SCOPE)
+
+
+def _size(record: ReadableLogRecord) -> int:
+    """About how many bytes a log event takes."""
+    texts = [value for value in (record.log_record.attributes or {}).values() if type(value) is str]
+    return _FLAT + sum(map(len, texts))
 
 
 def context_of(ref: SpanRef) -> Context:
@@ -94,7 +101,7 @@ class LogEvents:
         # Not through a LoggerProvider: that detects the process anew in every forked child, by threads, used or not.
         self._resource = encodable_resource(resource)
         limits = Limits.said("OTEL_BLRP", more_room=2 * _MAX_WAITING)  # for all that may wait to hear how it went
-        self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, self._lost, limits)
+        self._batches: Batcher[ReadableLogRecord] = Batcher("logs", exporter.export, self._lost, limits, _size)
         self._lock = threading.RLock()
         self._waiting: dict[str, Callable[[str | None], None]] = {}  # score id → who wants to know how it went
         exporter.exported = self._exported

@@ -11,6 +11,7 @@ from spangrade.delivery.batching import Batcher, Limits
 from spangrade.delivery.hold import MAX_SPANS
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.errors import ConfigError
+from spangrade.otel.adapter import content_size
 from spangrade.otel.engine import last_engine
 
 CLOSE_S: Final = 30.0  # as the SDK's own; whoever is in a hurry waits for less
@@ -35,7 +36,7 @@ class SpanBatch(SpanProcessor):
 
     def __init__(self, exporter: SpanExporter, limits: Limits) -> None:
         self.span_exporter = exporter
-        self._batches: Batcher[ReadableSpan] = Batcher("export", exporter.export, _lost, limits, _began)
+        self._batches: Batcher[ReadableSpan] = Batcher("export", exporter.export, _lost, limits, content_size, _began)
         self._ended = False
 
     def on_end(self, span: ReadableSpan) -> None:
