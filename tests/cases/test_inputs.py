@@ -12,9 +12,6 @@ import pytest
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE.parents[2] / "shared" / "cases" / "inputs"
 
-KNOWN = {
-    "C011": "a returned stream object is not followed to its end yet, so its output is recorded as <Stream>",
-}
 # Sections A, B, C, D, J, K and L, and of F what is Python. C054 asks for a sample of a retriever span that nothing is
 # above of, which a root target does not give.
 SCRIPTS = (
@@ -68,13 +65,7 @@ def late_exits(failed: list[str]) -> list[str]:
 @pytest.mark.skipif(
     not INPUTS.is_dir(), reason="the cases from the field are not beside this checkout (../shared/cases)"
 )
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(one, marks=pytest.mark.xfail(strict=True, reason=KNOWN[one]) if one in KNOWN else ())
-        for one in SCRIPTS
-    ],
-)
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_case_from_the_field_passes_as_it_stands(script: str) -> None:
     """Nothing fails, and nothing is left out: the hooks offer all that a script may ask for, so none says SKIP."""
     (path,) = INPUTS.glob(f"{script}_*.py")

@@ -1,8 +1,9 @@
-"""A traced function may return a stream: a generator, an async generator or a coroutine. Its call lasts as long as that.
+"""A traced function may return a stream: a generator, an async generator, a coroutine, or an object that is one (see
+`streamlike`). Its call lasts as long as that.
 
-The caller gets one of the same kind that steps through it. That is only right for a stream that is new and that nobody
-else holds: one that an object keeps, and hands out again and again, must not end with what we put around it. Such a one
-is returned as it is, and the call is over.
+Of the first three the caller gets one of the same kind that steps through it. That is only right for a stream that is new
+and that nobody else holds: one that an object keeps, and hands out again and again, must not end with what we put around
+it. Such a one is returned as it is, and the call is over. An object of a Python class stays itself (see `stand_ins`).
 """
 
 import inspect
@@ -14,9 +15,13 @@ from typing import Any, Final
 
 from spangrade import _guard
 from spangrade import semconv as s
-from spangrade.tracing import streams
+from spangrade.tracing import responses, stand_ins, streams
 from spangrade.tracing.call import TracedCall
+from spangrade.tracing.following import Following
+from spangrade.tracing.iterators import standing_for
+from spangrade.tracing.open_streams import ended, opened
 from spangrade.tracing.place import enter, leave
+from spangrade.tracing.streamlike import Verdict, Way, verdict_of
 
 
 def settle(owners: int, result: Any, call: TracedCall) -> Any:
@@ -29,8 +34,32 @@ def settle(owners: int, result: Any, call: TracedCall) -> Any:
                 return _follow(result, call)
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("trace.follow", fault)
+    else:
+        try:
+            verdict = verdict_of(kind)
+            if verdict.way is not Way.NOT:
+                following = _follow_object(result, verdict, owners <= _SOLE, call)
+                if following is not None:
+                    return following
+        except Exception as fault:  # noqa: BLE001 - a fault of ours
+            _guard.swallowed("trace.follow_object", fault)
     call.done(result)
     return result
+
+
+def _follow_object(stream: Any, verdict: Verdict, sole: bool, call: TracedCall) -> Any:
+    """What the caller gets of a stream that is an object and is followed from now on; None if it is not."""
+    way = verdict.way
+    if way is Way.BUILTIN:
+        return standing_for(stream, Following(call)) if sole else None
+    if way is Way.FOLLOWED:
+        already = stand_ins.following_of(stream)
+        follows = already is not None and already.also(call)
+    elif way is Way.RESPONSE:
+        follows = responses.follow(stream, call)
+    else:
+        follows = (sole or way is Way.ITERATOR) and stand_ins.follow(stream, verdict, call)
+    return stream if follows else None
 
 
 def coroutine(make: Callable[..., Any], start: streams.Start) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -90,18 +119,27 @@ class _Owed:
     """A stream that is the caller's to step, with its call. Whoever steps it takes it; if it is closed or dropped before
     that, as a stream that never began runs no code of its own, not even a ``finally``, the call ends with this."""
 
-    __slots__ = ("_call", "_stream")
+    __slots__ = ("__weakref__", "_call", "_stream")
 
     def __init__(self, stream: Any, call: TracedCall) -> None:
         self._stream = stream
         self._call = call
+        opened(self)
 
     def take(self) -> Any:
+        ended(self)
         stream, self._stream = self._stream, None
         return stream
 
     def start(self, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> TracedCall:
         return self._call
+
+    def leave(self) -> None:
+        """End the call; the stream is still there to be stepped."""
+        ended(self)
+        if not self._call.ended:
+            self._call.note(s.ENDED, "unconsumed")
+            self._call.end()
 
     def __del__(self) -> None:
         if self._stream is None:
@@ -109,8 +147,7 @@ class _Owed:
         try:
             if type(self._stream) is types.CoroutineType:
                 self._stream.close()  # Python has warned of ours, under its name, if it is to be warned of
-            self._call.note(s.ENDED, "unconsumed")
-            self._call.end()
+            self.leave()
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("trace.unconsumed", fault)
 
