@@ -1,26 +1,39 @@
 """What text may leave: redaction and removal, on every span that leaves through us (promise 10)."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+from opentelemetry import context as otel_context
+from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import Link
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags
 
-from spangrade import _guard
+from spangrade import _suppress
+from spangrade import semconv as s
+from spangrade._text import valid
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.samples.extract import CONTENT_EVENTS, is_content_key
-from spangrade.semconv import EXPLANATION, SCORE_METADATA, VALUE_JSON
+from spangrade.scoring.shield import shield
 
 Redact = Callable[[str], str]
 # Texts that are no message content, but made of it: an exception's words, what a metric said beside its score.
-_TEXT_OF_OURS: Final = frozenset({"exception.message", "exception.stacktrace", SCORE_METADATA, VALUE_JSON})
+_TEXT_OF_OURS: Final = frozenset({"exception.message", "exception.stacktrace", s.SCORE_METADATA, s.VALUE_JSON})
+# Made by us of hashes, and looked up again by us or by the next hop: a pattern for long numbers may well match one.
+_IDENTITY: Final = frozenset({s.SCORE_ID, s.SCORED_BY, s.CONFIG_HASH, s.JUDGE_PROMPT_HASH})
 FAILED: Final = "[redaction failed, text withheld]"
 
 
 class ContentPolicy:
-    """``redact``: applied to every text of a span that is exported (attribute values, events, status). When it raises,
-    the text is withheld, since sending it would be the worse fault. ``export_content`` False: attributes that hold
-    users' text are left out after scoring. ``export_explanations`` False: likewise the evaluators' explanations."""
+    """``redact``: applied to every text of a span that is exported (attribute values, events, links, status, name), once.
+    When it raises, or gives back no text, the text is withheld, since sending it would be the worse fault.
+    ``export_content`` False: what holds users' text is left out after scoring. ``export_explanations`` False: likewise
+    the evaluators' explanations.
+
+    Keys are never changed, nor the ids and hashes that tell one score from another. What ``redact`` does itself is not
+    traced: its spans would come to be redacted, and make more.
+    """
 
     def __init__(
         self, redact: Redact | None = None, *, export_content: bool = True, export_explanations: bool = True
@@ -38,46 +51,86 @@ class ContentPolicy:
         """Redacted text."""
         if self.redact is None:
             return value
-        try:
-            redacted = self.redact(value)
-        except Exception as fault:  # noqa: BLE001 - the hook is the application's code
-            _guard.swallowed("redact", fault)
-            return FAILED
-        return redacted if isinstance(redacted, str) else FAILED
+        with _untraced():
+            return self._text(value)
 
     def attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Attributes as they may leave."""
-        return {key: self._value(value) for key, value in (given or {}).items() if self._may_leave(key)}
+        if self.redact is None:
+            return self._attributes(given)
+        with _untraced():
+            return self._attributes(given)
+
+    def span(self, span: ReadableSpan) -> ReadableSpan:
+        """A copy of ``span`` as it may leave; the span itself under the default policy, and where it is an evaluation span,
+        whose texts were redacted when it was made."""
+        if self.changes_nothing or s.SCORE_ID in (span.attributes or ()):
+            return span
+        if self.redact is None:
+            return self._span(span)
+        with _untraced():
+            return self._span(span)
+
+    def _span(self, span: ReadableSpan) -> ReadableSpan:
+        kept = [e for e in span.events if self.export_content or e.name not in CONTENT_EVENTS]
+        events = [Event(self._text(e.name), self._attributes(e.attributes), e.timestamp) for e in kept]
+        pairs = span.pairs if isinstance(span, ScoredSpan) else ()
+        copy = ScoredSpan(span, self._attributes(span.attributes), events, pairs)
+        description = span.status.description
+        if description:
+            copy.redescribe(self._text(description) if self.export_content else None)
+        links = [Link(link.context, self._attributes(link.attributes)) for link in span.links]
+        copy.rename(self._text(span.name), links)
+        return copy
+
+    def _text(self, value: str) -> str:
+        if self.redact is None:
+            return value
+        with shield("redact"):  # the hook is the application's code
+            redacted = self.redact(value)
+            if isinstance(redacted, str):
+                return valid(redacted)
+        return FAILED
+
+    def _attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        kept = {key: value for key, value in (given or {}).items() if self._may_leave(key)}
+        if self.redact is None:
+            return kept
+        return {key: value if key in _IDENTITY else self._value(value) for key, value in kept.items()}
 
     def _may_leave(self, key: str) -> bool:
-        if key == EXPLANATION:
+        if key == s.EXPLANATION:
             return self.export_explanations
         return self.export_content or not (key in _TEXT_OF_OURS or is_content_key(key))
 
     def _value(self, value: Any) -> Any:
-        if self.redact is None:
-            return value
         if isinstance(value, str):
-            return self.text(value)
+            return self._text(value)
+        if isinstance(value, (bytes, bytearray)):
+            return self._bytes(bytes(value))
         if isinstance(value, Mapping):
             return {key: self._value(item) for key, item in value.items()}
-        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        if isinstance(value, Sequence):
             return tuple(self._value(item) for item in value)
         return value
 
-    def span(self, span: ReadableSpan) -> ReadableSpan:
-        """A copy of ``span`` as it may leave; the span itself under the default policy."""
-        if self.changes_nothing:
-            return span
-        kept = [e for e in span.events if self.export_content or e.name not in CONTENT_EVENTS]
-        events = [Event(self.text(e.name), self.attributes(e.attributes), e.timestamp) for e in kept]
-        pairs = span.pairs if isinstance(span, ScoredSpan) else ()
-        copy = ScoredSpan(span, self.attributes(span.attributes), events, pairs)
-        description = span.status.description
-        if description:
-            copy.redescribe(self.text(description) if self.export_content else None)
-        if self.redact is not None:
-            copy.rename(
-                self.text(span.name), [Link(link.context, self.attributes(link.attributes)) for link in span.links]
-            )
-        return copy
+    def _bytes(self, value: bytes) -> bytes:
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            return value  # no text
+        return self._text(text).encode()
+
+
+@contextmanager
+def _untraced() -> Iterator[None]:
+    """Nothing inside is traced: by those that ask, because it is suppressed; by the rest, because the trace that they find
+    themselves in is not sampled."""
+    with _suppress.evaluator_scope():
+        ids = int.from_bytes(os.urandom(16)) | 1  # not of `random`, which is the application's to seed
+        nobodys = NonRecordingSpan(SpanContext(ids, ids & 0xFFFFFFFF, False, TraceFlags(0)))
+        token = otel_context.attach(trace_api.set_span_in_context(nobodys))
+        try:
+            yield
+        finally:
+            _suppress.detach(token)

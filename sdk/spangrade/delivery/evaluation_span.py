@@ -18,7 +18,7 @@ from spangrade.model.outcome import ScoreRecord
 def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> bool:
     """Send one score as an evaluation span through ``tracer``; False when that records nothing.
 
-    In late mode its exporter is not ours, so the content policy is applied here.
+    In late mode its exporter is not ours, so the content policy is applied here, and nowhere else.
     """
     attributes = policy.attributes(attributes_of(record))
     on_span = {
@@ -28,7 +28,7 @@ def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> bool:
     on_span[s.OPERATION_NAME] = "evaluation"
     end = record.span.end_ns or record.time_ns
     span = tracer.start_span(
-        bounded(f"evaluation {record.graded.name}", 256),
+        policy.text(bounded(f"evaluation {record.graded.name}", 256)),
         context=context_of(record.span),
         attributes=on_span,
         start_time=end,

@@ -60,6 +60,8 @@ class Job:
     results: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _left: int = 0
+    _redacting: threading.Lock = field(default_factory=threading.Lock)
+    _redacted: Sample | None = None
 
     def __post_init__(self) -> None:
         self._left = len(self.metrics)
@@ -68,6 +70,20 @@ class Job:
     def key(self) -> tuple[int, int, str]:
         """Trace id, span id, target: what tells this sample from all others."""
         return self.call.span.trace_id, self.call.span.span_id, self.target
+
+    def sample_for_judges(self) -> Sample:
+        """The sample with its texts redacted, once for all judges: the hook may be slow, or cost something.
+
+        Raises:
+            JudgeError: see `redacted`.
+        """
+        redact = self.owner.redact
+        if redact is None:
+            return self.sample
+        with self._redacting:
+            if self._redacted is None:
+                self._redacted = redacted(self.sample, redact)
+            return self._redacted
 
     def is_last(self) -> bool:
         """Count one of the pairs as ended; True for the last."""
@@ -116,9 +132,8 @@ class PairStep:
         _check_required(info, sample)
         if self.seat.budget.full():
             return Ended(Outcome.OVER_BUDGET, "calls")
-        redact = self.job.owner.redact
-        if redact is not None and info.kind == "llm":
-            sample = redacted(sample, redact)
+        if info.kind == "llm":
+            sample = self.job.sample_for_judges()
             _check_required(info, sample)
         if not self.seat.budget.take():  # last of all: what is skipped costs nothing
             return Ended(Outcome.OVER_BUDGET, "calls")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from spangrade._text import valid
 from spangrade.errors import JudgeError
 from spangrade.model.sample import Sample
 
@@ -21,7 +22,7 @@ def redacted(sample: Sample, redact: Redact) -> Sample:
             changed = redact(value)
             if not isinstance(changed, str):
                 raise TypeError(f"redact returned {type(changed).__name__}, not a text")
-            return changed
+            return valid(changed)
         if isinstance(value, dict):
             return {key: walk(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -39,7 +40,7 @@ def redacted(sample: Sample, redact: Redact) -> Sample:
             trace_id=sample.trace_id,
             item_id=sample.item_id,
         )
-    except Exception as fault:  # the hook is the application's code
+    except BaseException as fault:  # the hook is the application's code, and the thread ours: it may not end it
         raise JudgeError(
             "redaction_failed", f"the redact hook raised {type(fault).__name__}; nothing was sent"
         ) from fault
