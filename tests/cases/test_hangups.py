@@ -117,11 +117,6 @@ else:
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="at exit the streams that are still held are let go after spangrade has shut down, so their calls are lost; "
-    "shutdown() could end the calls of the streams that are open",
-)
 @pytest.mark.parametrize("name", ["stream", "astream"])
 def test_c002_a_stream_that_is_half_read_when_the_process_ends_is_a_call_with_what_it_gave(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", HELD, name], capture_output=True, text=True, timeout=60, check=False)

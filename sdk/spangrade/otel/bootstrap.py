@@ -25,6 +25,7 @@ from spangrade.otel.said import Arguments, check
 from spangrade.otel.sigterm import TermHook
 from spangrade.otel.worker_exit import WorkerExit
 from spangrade.tracing.call import use_provider
+from spangrade.tracing.open_streams import any_open, end_open_streams
 
 _lock = threading.RLock()
 _ending = threading.RLock()
@@ -241,6 +242,7 @@ def _shutdown() -> None:
     if engine is None:
         return
     end = time.monotonic() + EXIT_BUDGET_S
+    end_open_streams()  # those half read are scored and exported with what came
     with _guard.guard("shutdown"):
         try:
             scoring_exporters = live_exporters()
@@ -276,7 +278,7 @@ def _end_exports(runtime: Runtime, end: float) -> None:
 def _end() -> None:
     """`shutdown` at the end of a process; there is nothing to end in a child that has done nothing of ours."""
     engine = current_engine()
-    if engine is not None and not engine.idle:
+    if engine is not None and (not engine.idle or any_open()):
         shutdown()
 
 

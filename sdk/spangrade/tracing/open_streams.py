@@ -34,6 +34,11 @@ def ended(stream: Any) -> None:
     _Open.streams.pop(id(stream), None)
 
 
+def any_open() -> bool:
+    """Whether there are some of this process's own."""
+    return bool(_Open.streams) and getpid() == _Open.pid
+
+
 def end_open_streams() -> None:
     """End the calls of all that are open, with what came so far. Who still reads one gets the rest of it, unrecorded."""
     if getpid() != _Open.pid:
