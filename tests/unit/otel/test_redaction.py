@@ -160,7 +160,10 @@ def test_late_scores_are_redacted_once_and_spans_that_others_export_are_theirs(e
 
 
 @EVERY_SETUP
-def test_a_score_that_comes_after_its_span_is_redacted_once(set_up: Any, exporter: CollectingExporter) -> None:
+def test_a_score_that_comes_after_its_span_is_redacted_once(
+    set_up: Any, exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
     gate = threading.Event()
 
     def slow(sample: sg.Sample) -> sg.Score:
