@@ -8,6 +8,7 @@ from opentelemetry import trace as trace_api
 from opentelemetry.util._once import Once
 
 from spangrade import _log
+from spangrade.delivery import exporter_lines
 from spangrade.otel import bootstrap, said
 from spangrade.testing import CollectingExporter, no_swallowed_faults
 from spangrade.tracing import call
@@ -41,6 +42,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(said, "METRIC_HOLD_S", said.JUDGE_HOLD_S)
     _forget_global_provider()
     _log.forget_said()
+    exporter_lines.forget_lines()
     yield
     bootstrap.shutdown()
     call.use_provider(None)

@@ -57,10 +57,10 @@ def test_c108_while_the_collector_is_away_what_waits_is_bounded_and_counted_and_
                 assert engine.pipeline.drain(30, judges=False)
         assert counts().of(Outcome.SCORED) + counts().of(Outcome.DROPPED) == times
     assert sg.flush(30)
-    arrived = [str((span.attributes or {})[s.OI_OUTPUT]) for span in away.spans]
+    arrived = sorted(int(str((span.attributes or {})[s.OI_OUTPUT])) for span in away.spans)
     assert len(arrived) == len(set(arrived))
     assert most <= len(arrived) <= most + 32  # one batch was with the exporter already
-    assert arrived[-1] == str(times - 1)
+    assert arrived[-1_000:] == list(range(times - 1_000, times))  # nearly in order: metrics run side by side
     answer("back again")
     assert sg.flush(30)
     assert set(event_scores(away.spans[-1])) == {"seen"}
@@ -125,12 +125,7 @@ def nobody() -> Iterator[str]:
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-LINES = "the SDK's OTLP/HTTP exporter logs an ERROR for every batch that fails; nothing of ours holds it back"
-
-
-@pytest.mark.parametrize(
-    "protocol", [pytest.param("http/protobuf", marks=pytest.mark.xfail(strict=True, reason=LINES)), "grpc"]
-)
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_c108_a_collector_that_refuses_is_no_flood_of_log_lines_and_delays_no_call(
     protocol: str, nobody: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,7 +139,7 @@ def test_c108_a_collector_that_refuses_is_no_flood_of_log_lines_and_delays_no_ca
         assert not sg.flush(5)
     sg.shutdown()
     lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(lines) <= 5, lines
+    assert 0 < len(lines) <= 3, lines  # the exporter's, a retry's, and one of ours of the flush
     assert "Traceback" not in caplog.text
 
 

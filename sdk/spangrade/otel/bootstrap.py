@@ -10,7 +10,7 @@ from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade import _guard
-from spangrade._log import log
+from spangrade._log import log, seldom
 from spangrade._switches import disabled, sdk_disabled
 from spangrade._threads import unbound
 from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
@@ -177,8 +177,8 @@ def flush(timeout: float = 30.0) -> bool:
 
     In this order, within ``timeout`` seconds: metrics, judges, export; some of the time is kept for the export. Calls that
     still wait for an entry span (an HTTP handler that is running) are scored as they are. Returns True when all of it is
-    done, False when something is left or an export failed; what that is, is logged in one line, and goes on in the
-    background. Never raises.
+    done, False when something is left or an export failed; what that is, is logged in one line (at most one a minute), and goes
+    on in the background. Never raises.
     """
     end = time.monotonic() + timeout
     done = True
@@ -208,7 +208,7 @@ def flush(timeout: float = 30.0) -> bool:
         lost = _failures(runtime) - failed
         done = done and not lost
         if not done and engine is not None:
-            log.warning("spangrade's flush ended with work left", **engine.left(), failed_exports=lost)
+            seldom("flush", "spangrade's flush ended with work left", **engine.left(), failed_exports=lost)
     return done
 
 

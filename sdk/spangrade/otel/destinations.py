@@ -2,16 +2,18 @@
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk._logs.export import LogRecordExporter
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from spangrade.delivery.exporter_lines import few_lines, listen
 from spangrade.delivery.log_events import NO_LOGS_HERE, GatedExporter
 from spangrade.errors import ConfigError
 from spangrade.otel.per_process import ProcessLogExporter, ProcessSpanExporter
@@ -115,12 +117,40 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
 
         arguments = _grpc_arguments("traces", endpoint)
         with _in_words():
-            return ProcessSpanExporter(lambda: GrpcExporter(**arguments))
+            return _SpanExporter(lambda: GrpcExporter(**arguments))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     url, limit = _url("traces", endpoint), _time_limit("traces")
     with _in_words():
-        return ProcessSpanExporter(lambda: OTLPSpanExporter(endpoint=url, timeout=limit))
+        return _SpanExporter(lambda: OTLPSpanExporter(endpoint=url, timeout=limit))
+
+
+class _SpanExporter(ProcessSpanExporter):
+    def __init__(self, make: Callable[[], SpanExporter]) -> None:
+        super().__init__(make)
+        listen()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        with few_lines():
+            return super().export(spans)
+
+    def shutdown(self) -> None:
+        with few_lines():
+            super().shutdown()
+
+
+class _LogExporter(ProcessLogExporter):
+    def __init__(self, make: Callable[[], LogRecordExporter]) -> None:
+        super().__init__(make)
+        listen()
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        with few_lines():
+            return super().export(batch)
+
+    def shutdown(self) -> None:
+        with few_lines():
+            super().shutdown()
 
 
 @contextmanager
@@ -172,7 +202,7 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
 
         arguments = _grpc_arguments("logs", endpoint)
         with _in_words():
-            inner = ProcessLogExporter(lambda: GrpcExporter(**arguments))
+            inner = _LogExporter(lambda: GrpcExporter(**arguments))
         return GatedExporter(inner, lambda: _grpc_takes_logs(where or "http://localhost:4317"))
 
     import requests
@@ -187,7 +217,7 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
         return OTLPLogExporter(endpoint=url, session=session, timeout=limit)
 
     with _in_words():
-        exporter = ProcessLogExporter(make)
+        exporter = _LogExporter(make)
     return GatedExporter(exporter, lambda: last[0] not in NO_LOGS_HERE)
 
 
