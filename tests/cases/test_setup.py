@@ -17,6 +17,7 @@ import spangrade as sg
 from spangrade import semconv as s
 from spangrade.otel import bootstrap
 from spangrade.otel.engine import current_engine
+from spangrade.otel.per_process import ProcessSpanExporter
 from spangrade.testing import CollectingExporter, event_scores
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -236,4 +237,5 @@ def test_c111_what_the_specification_allows_is_taken(monkeypatch: pytest.MonkeyP
     assert current_engine() is not None
     assert bootstrap._runtime is not None
     (exporter,) = bootstrap._runtime.exporters
-    assert "grpc" in type(exporter).__module__
+    assert isinstance(exporter, ProcessSpanExporter)
+    assert "grpc" in type(exporter.inner).__module__
