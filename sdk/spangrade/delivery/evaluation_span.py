@@ -5,8 +5,11 @@ then loses the parent; measured in facts/backends.md). The score is in its attri
 as the usual event.
 """
 
+from opentelemetry import context as otel_context
+from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
 
+from spangrade import _suppress
 from spangrade import semconv as s
 from spangrade._values import bounded
 from spangrade.delivery.content import ContentPolicy
@@ -26,15 +29,17 @@ def emit(tracer: Tracer, record: ScoreRecord, policy: ContentPolicy) -> bool:
     }  # Phoenix: else a made-up output
     on_span[s.OI_KIND] = "EVALUATOR"
     on_span[s.OPERATION_NAME] = "evaluation"
+    name = policy.text(bounded(f"evaluation {record.graded.name}", 256))
     end = record.span.end_ns or record.time_ns
-    span = tracer.start_span(
-        policy.text(bounded(f"evaluation {record.graded.name}", 256)),
-        context=context_of(record.span),
-        attributes=on_span,
-        start_time=end,
-    )
-    if not span.is_recording():
-        return False
-    span.add_event(s.EVALUATION_EVENT, attributes, record.time_ns)
-    span.end(end_time=end)
-    return True
+    # Our threads are where instrumentation is suppressed, and some providers (Logfire's) drop what starts or ends there.
+    # That this is no call of the application's its kind says.
+    token = otel_context.attach(Context())
+    try:
+        span = tracer.start_span(name, context=context_of(record.span), attributes=on_span, start_time=end)
+        if not span.is_recording():
+            return False
+        span.add_event(s.EVALUATION_EVENT, attributes, record.time_ns)
+        span.end(end_time=end)
+        return True
+    finally:
+        _suppress.detach(token)

@@ -6,8 +6,10 @@ import threading
 from typing import Any
 
 import pytest
+from opentelemetry import context as otel_context
 from opentelemetry import trace as trace_api
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 
 import spangrade as sg
@@ -32,6 +34,44 @@ def test_a_provider_that_is_set_after_ours_gets_opentelemetrys_own_warning_and_n
     )
     assert theirs.spans == []
     assert set(event_scores(exporter.named("answer")[0])) == {"yes"}
+
+
+def test_evaluation_spans_start_and_end_where_nothing_is_suppressed_and_are_not_scored_themselves(
+    exporter: CollectingExporter,
+) -> None:
+    """Vendors' providers drop what is made where instrumentation is suppressed, as it is on our threads."""
+
+    class Dropping(SpanProcessor):
+        def __init__(self) -> None:
+            self.where: list[tuple[str, list[str]]] = []
+
+        def _look(self, name: str) -> None:
+            self.where.append((name, [key for key in otel_context.get_current() if "suppress" in key]))
+
+        def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+            self._look(span.name)
+
+        def on_end(self, span: ReadableSpan) -> None:
+            self._look(span.name)
+
+    looking = Dropping()
+    provider = their_provider(looking, SimpleSpanProcessor(exporter))
+    before: list[Any] = []
+
+    @sg.metric
+    def within(sample: sg.Sample) -> bool:
+        before.append([key for key in otel_context.get_current() if "suppress" in key])
+        return True
+
+    sg.configure(metrics=[within], tracer_provider=provider)
+    answer("a")
+    answer("b")
+    assert sg.flush(5)
+    assert [name for name, _ in looking.where].count("evaluation within") == 4
+    assert [keys for _, keys in looking.where] == [[]] * 8
+    assert len(before) == 2
+    assert all(before)
+    assert scored("within") == 2
 
 
 def test_calls_before_the_provider_is_set_are_not_recorded_and_those_after_it_are_scored_once(
