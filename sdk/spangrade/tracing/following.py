@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
@@ -118,7 +119,7 @@ class Following:
         token = enter(self._context)
         try:
             result = run(*args, **kwargs)
-            over = not hasattr(type(result), "__await__")
+            over = type(result) is not CoroutineType  # a task goes on by itself, and is its reader's to keep
         finally:
             reset(token)
             if over:

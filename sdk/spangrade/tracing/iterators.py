@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, Final
 
 from spangrade import _guard
@@ -38,10 +39,13 @@ class _Standing:
             return held
 
         def traced(*args: Any, **kwargs: Any) -> Any:
+            following = self._following
             if name in _ENDS:
-                return self._told(self._following.closing, held, args, kwargs, "closed")
-            step = self._following.step if name in _STEPS else self._following.astep
-            return self._told(step, held, *args)
+                closing = self._told(following.closing, held, args, kwargs, "closed")
+                return self._told_after(closing) if type(closing) is CoroutineType else closing
+            if name in _STEPS:
+                return self._told(following.step, held, *args)
+            return self._told_after(self._told(following.astep, held, *args))
 
         return traced
 
@@ -49,8 +53,17 @@ class _Standing:
         try:
             return run(*args)
         finally:
-            if self._over is not None and self._following.over:
-                self._over()
+            self._tell()
+
+    async def _told_after(self, step: Any) -> Any:
+        try:
+            return await step
+        finally:
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._over is not None and self._following.over:
+            self._over()
 
     def __repr__(self) -> str:
         return repr(self._inner)
@@ -95,7 +108,8 @@ class AsyncSteps(_Standing):
     def __anext__(self) -> Any:
         if self._following.over:
             return self._inner.__anext__()
-        return self._told(self._following.astep, self._inner.__anext__)
+        step = self._told(self._following.astep, self._inner.__anext__)
+        return step if self._over is None else self._told_after(step)
 
 
 class AsyncItems(_Standing):

@@ -106,12 +106,14 @@ def has_step(kind: type, name: str) -> bool:
 
 
 def _depth(kind: type, names: tuple[str, ...]) -> int | None:
-    """How far up the first class stands that defines one of the names; the class itself is 0."""
-    for depth, base in enumerate(_mro(kind)):
-        own = _own(base)
-        if any(own.get(name) is not None for name in names):
-            return depth
-    return None
+    """How far up the first class stands that one of the names is from; the class itself is 0. None takes a name away."""
+    mro = _mro(kind)
+    depths = []
+    for name in names:
+        depth = next((depth for depth, base in enumerate(mro) if name in _own(base)), None)
+        if depth is not None and _own(mro[depth])[name] is not None:
+            depths.append(depth)
+    return min(depths, default=None)
 
 
 def _way(kind: type) -> Way:
