@@ -47,22 +47,7 @@ def test_they_first_their_spans_are_theirs_and_the_scores_are_log_events_for_us(
     assert beside.places.used() == {vendor, "ours"}
 
 
-@pytest.mark.parametrize(
-    ("vendor", "trace"),
-    [
-        *(one for one in VENDORS if one.values[0] != "logfire"),
-        pytest.param(
-            "logfire",
-            "otel",
-            id="logfire",
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=AssertionError,
-                reason="evaluation spans start where instrumentation is suppressed, and Logfire drops such spans",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("vendor", "trace"), VENDORS)
 def test_they_first_each_call_has_one_evaluation_span_through_their_provider(vendor: str, trace: str, run: Run) -> None:
     beside = run(vendor, "spangrade", trace=trace)
     scored = scored_calls(beside.evaluations(vendor))
