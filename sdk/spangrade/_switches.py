@@ -6,33 +6,38 @@ from typing import Any, Final
 
 # `os.environ` decodes what it is asked for, which takes longer than the rest of an untraced call; below it is a dict of
 # what the system has. Where that should not be so, it is asked itself.
-_held: Final[Mapping[Any, Any]] = getattr(os.environ, "_data", os.environ)
-_encode: Final[Callable[[str], Any]] = os.environ.encodekey if _held is not os.environ else str
+held: Final[Mapping[Any, Any]] = getattr(os.environ, "_data", os.environ)
+_encode: Final[Callable[[str], Any]] = os.environ.encodekey if held is not os.environ else str
 
-#: What the environment holds under a switch's ``key``: None says at the least cost that it is not set.
-raw: Final = _held.get
+#: What the environment holds under a switch's ``key``; ``key in held`` says at the least cost whether it is set at all.
+raw: Final = held.get
 
 
 class Switch:
     """Call it: whether the environment variable ``name`` is one of ``values`` (in any case) now."""
 
-    __slots__ = ("_name", "_on", "_seen", "_values", "key")
+    __slots__ = ("_last", "_name", "_values", "key")
 
     def __init__(self, name: str, *values: str) -> None:
         self._name = name
         self._values = values
         self.key = _encode(name)
-        self._seen: Any = self  # no variable's value
-        self._on = False
+        self._last: tuple[Any, bool] = (self, False)  # what was seen (at first no variable's value), and what it means
 
     def __call__(self) -> bool:
+        seen, on = self._last
         value = raw(self.key)
-        if value is not self._seen:
-            self._on = os.environ.get(self._name, "").strip().lower() in self._values
-            self._seen = value
-        return self._on
+        if value is not seen:
+            on = os.environ.get(self._name, "").strip().lower() in self._values
+            self._last = (value, on)  # in one step: threads may be here at once
+        return on
 
 
 disabled: Final = Switch("SPANGRADE_DISABLED", "true", "1", "yes", "on")
 sdk_disabled: Final = Switch("OTEL_SDK_DISABLED", "true")
 scoring_off: Final = Switch("SPANGRADE_SCORING", "off", "false", "0", "no")
+
+
+def scoring_stopped() -> bool:
+    """Whether nothing is to be scored: ``SPANGRADE_SCORING=off``, or ``SPANGRADE_DISABLED``, which stops all."""
+    return scoring_off() or disabled()

@@ -9,6 +9,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import Tracer
 
 from spangrade import _guard
+from spangrade._switches import scoring_stopped
+from spangrade.delivery import evaluation_span
 from spangrade.delivery.encodable import encodable
 from spangrade.delivery.hold import Held
 from spangrade.delivery.span_copy import ScoredSpan
@@ -48,6 +50,8 @@ class SettlingExporter(SpanExporter):
             for span in spans:
                 if isinstance(span, ScoredSpan):
                     engine.sink.exported(span.pairs, failure)
+                else:
+                    evaluation_span.exported(span, failure)
         return result
 
     def shutdown(self) -> None:
@@ -97,7 +101,7 @@ class ScoringExporter(SpanExporter):
 
     def _offer(self, span: ReadableSpan) -> bool:
         engine = current_engine()
-        if engine is None:
+        if engine is None or scoring_stopped():
             return False
         pipeline = engine.pipeline
         attributes = plain_attributes(span)

@@ -16,7 +16,7 @@ from spangrade.model.policy import Placed
 
 def scoring_off() -> bool:
     """The kill switches that stop scoring: ``SPANGRADE_SCORING=off``, and ``SPANGRADE_DISABLED``, which stops all."""
-    return _switches.scoring_off() or _switches.disabled()
+    return _switches.scoring_stopped()
 
 
 def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Placed]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from spangrade._switches import scoring_stopped
 from spangrade.errors import JudgeError
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.outcome import Outcome
@@ -125,6 +126,8 @@ class PairStep:
 
     def run(self) -> Any:
         """Runs on a lane's thread; what it raises becomes the outcome."""
+        if scoring_stopped():  # since the sample came: a switch that lets a queue of judges run on is none
+            return Ended(Outcome.DROPPED, "switched_off")
         policy, sample = self.seat.placed.policy, self.job.sample
         if policy.when is not None and not policy.matches(sample, self.job.results):
             return Ended(Outcome.NOT_SAMPLED, "when")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spangrade._switches import disabled, held
 from spangrade.model.policy import Placed
 from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.clock import Clock, SystemClock
@@ -25,6 +26,7 @@ from spangrade.scoring.timer import Timer
 
 __all__ = ["Pipeline", "Settings"]
 
+_DISABLED: Final = disabled.key
 RETRY_S: Final = 1.0  # a part of the tick that failed is tried again after this
 JOIN_S: Final = 1.0  # for the timer thread to end
 
@@ -99,7 +101,9 @@ class Pipeline:
         return self.take(offer)
 
     def take(self, offer: Offer) -> bool:
-        """`offer` by a host that has called `check_fork` already."""
+        """`offer` by a host that has called `check_fork` already, and asked whether scoring is off."""
+        if _DISABLED in held and disabled():  # while the process runs; at its start nothing of this is made
+            return False
         if self._closed:
             self._jobs.refused(offer, "shutdown")
             return False

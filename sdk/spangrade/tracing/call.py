@@ -11,7 +11,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, Status, StatusCode, Trac
 from spangrade import _guard
 from spangrade import semconv as s
 from spangrade._suppress import active
-from spangrade._switches import disabled, raw
+from spangrade._switches import disabled, held
 from spangrade._values import bounded, type_name
 from spangrade._version import __version__
 from spangrade.tracing import capture, place
@@ -44,7 +44,7 @@ def _where() -> Context | None:
     """The context that a call starts in; None where nothing is traced: a kill switch, an evaluator's own work, no provider,
     a trace that is not sampled. The provider is looked up at call time, since an application may set its own long after
     its modules were decorated."""
-    if (raw(_DISABLED) is not None and disabled()) or active():
+    if (_DISABLED in held and disabled()) or active():
         return None
     provider = _State.provider or trace_api.get_tracer_provider()
     if provider is not _State.tracer_of:
