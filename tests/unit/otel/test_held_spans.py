@@ -385,7 +385,7 @@ def test_disabled_means_nothing_at_all(
     assert answer("a") == "answer to a"
     assert sg.flush(1)
     assert exporter.spans == []
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     assert isinstance(trace_api.get_tracer_provider(), trace_api.ProxyTracerProvider)
     monkeypatch.delenv(switch)
     sg.configure(exporter=exporter)  # and on again
