@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from sys import getrefcount
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from spangrade._values import bounded, to_text
 from spangrade.errors import ConfigError
@@ -16,14 +16,20 @@ from spangrade.tracing.call import Block, TracedCall, begin
 from spangrade.tracing.capture import CallKind, check_kind
 from spangrade.tracing.place import enter, reset
 
-P = ParamSpec("P")
-R = TypeVar("R")
+# The function's own type, and not `Callable` of its parameters: overloads, type variables, methods and what a cache adds to
+# a function stay known to type checkers.
+F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_NAME: Final = 1_024  # characters
+# What builtin wrappers of functions offer beside the call, and not in a `__dict__` that `functools.wraps` would copy.
+_ADDED: Final[dict[type, tuple[str, ...]]] = {
+    functools._lru_cache_wrapper: ("cache_info", "cache_clear", "cache_parameters"),
+    functools.partial: ("func", "args", "keywords"),
+}
 
 
 @overload
-def trace(fn: Callable[P, R], /) -> Callable[P, R]: ...
+def trace(fn: F, /) -> F: ...
 
 
 @overload
@@ -50,7 +56,7 @@ def trace(
 
 
 def trace(
-    fn: Callable[P, R] | str | None = None,
+    fn: F | str | None = None,
     /,
     *,
     name: str | None = None,
@@ -58,7 +64,7 @@ def trace(
     capture_input: bool | Iterable[str] = True,
     ignore_inputs: Iterable[str] = (),
     capture_output: bool = True,
-) -> "Callable[P, R] | Tracing":
+) -> "F | Tracing":
     """Trace a function, or a block of code, as one call.
 
     ``@trace``, ``@trace(name=..., kind=...)``, or ``with trace(name="lookup", kind="tool") as call:``. Works on plain
@@ -113,7 +119,7 @@ class Tracing:
         self._kind = kind
         self._open: list[Block] = []
 
-    def __call__(self, fn: Callable[P, R]) -> Callable[P, R]:
+    def __call__(self, fn: F) -> F:
         """Decorate ``fn``."""
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(self(fn.__func__))
@@ -168,7 +174,7 @@ def _without_output(start: streams.Start) -> streams.Start:
     return begun
 
 
-def _decorate(fn: Callable[P, R], start: streams.Start) -> Callable[P, R]:
+def _decorate(fn: F, start: streams.Start) -> F:
     """The wrapper of the function's own kind, so that frameworks which look at the kind are not misled."""
     wrapper: Callable[..., Any]
     if _is(inspect.isasyncgenfunction, fn):
@@ -179,7 +185,10 @@ def _decorate(fn: Callable[P, R], start: streams.Start) -> Callable[P, R]:
         wrapper = returned.coroutine(fn, start)
     else:
         wrapper = _function(fn, start)
-    return functools.wraps(fn)(wrapper)
+    wrapper = functools.wraps(fn)(wrapper)
+    for name in _ADDED.get(type(fn), ()):
+        setattr(wrapper, name, getattr(fn, name))
+    return wrapper  # type: ignore[return-value]
 
 
 def _is(what: Callable[[Any], bool], fn: Callable[..., Any]) -> bool:
