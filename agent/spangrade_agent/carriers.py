@@ -109,23 +109,29 @@ class AgentCarriers:
             made.body.string_value = self._policy.text(made.body.string_value)
         return made
 
-    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
+    def evaluation_span(self, held: Held, record: ScoreRecord, settled: Settled) -> bool:
         """See `Carriers`."""
         if self._traces is None:
-            return True  # there is no destination: the page has it
+            settled(None)  # there is no destination: the page has it
+            return True
         origin = cast("Origin", held.span)
         span = codec.evaluation_span(record)
         apply(self._policy, span)
         scope = ScopeSpans(scope=codec.OUR_SCOPE)
-        return self._traces.put(codec.wrap_span(origin.resource_spans, scope, span), force=True)
+        return self._traces.put(codec.wrap_span(origin.resource_spans, scope, span), token=settled, force=True)
 
     # --- how it went -------------------------------------------------------------------------------------------------
 
     def traces_sent(self, tokens: Sequence[Any], ok: bool, reason: str) -> None:
         """The trace queue's `on_result`."""
+        failure = None if ok else reason
         for token in tokens:
-            if isinstance(token, _Riding) and self.sink is not None:
-                self.sink.exported(token.pairs, None if ok else reason)
+            if isinstance(token, _Riding):
+                if self.sink is not None:
+                    self.sink.exported(token.pairs, failure)
+            elif callable(token):
+                with _guard.guard("carriers.settled"):
+                    token(failure)
 
     def logs_sent(self, tokens: Sequence[Any], ok: bool, reason: str) -> None:
         """The log queue's `on_result`; a destination that takes no logs is left alone from then on."""

@@ -73,9 +73,15 @@ class OtelCarriers:
             return log_events.emit_all(pair, settled)
         return all([log_events.emit(record) for record in pair])  # noqa: C419 - each of them is to be sent
 
-    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
+    def evaluation_span(self, held: Held, record: ScoreRecord, settled: Settled) -> bool:
         """See `Carriers`."""
-        return evaluation_span.emit(_route(held).tracer(), record, self._policy)
+        route = _route(held)
+        if route.settles:
+            return evaluation_span.emit(route.tracer(), record, self._policy, settled)
+        sent = evaluation_span.emit(route.tracer(), record, self._policy)
+        if sent:
+            settled(None)
+        return sent
 
 
 def _route(held: Held) -> Route:

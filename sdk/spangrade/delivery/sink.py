@@ -1,5 +1,6 @@
 """The end of the pipeline in both hosts: scores onto held spans, or by a later carrier; every one of them counted."""
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
@@ -32,8 +33,9 @@ class Carriers(Protocol):
     def log(self, held: Held, pair: Pair, settled: Settled | None) -> bool:
         """Queue a pair as log events; ``settled(failure)`` hears once how it went. False: no logs are taken here."""
 
-    def evaluation_span(self, held: Held, record: ScoreRecord) -> bool:
-        """Send one score as a child span of the scored one; False: nobody takes it."""
+    def evaluation_span(self, held: Held, record: ScoreRecord, settled: Settled) -> bool:
+        """Send one score as a child span of the scored one; ``settled(failure)`` hears once how it went, at once where
+        handing over is all that is known. False, and it hears nothing: nobody takes it."""
 
 
 class NotForwarded(Exception):
@@ -153,5 +155,28 @@ class SpanSink:
             self._by_span(held, pair)
 
     def _by_span(self, held: Held, pair: Pair) -> None:
-        sent = [self._carriers.evaluation_span(held, record) for record in pair]
-        self._delivered(pair, "evaluation_span", None if all(sent) else "no_carrier")
+        heard = _Heard(len(pair), lambda failure: self._delivered(pair, "evaluation_span", failure))
+        for record in pair:
+            sent = False
+            with _guard.guard("sink.evaluation_span"):
+                sent = self._carriers.evaluation_span(held, record, heard.of_one)
+            if not sent:
+                heard.of_one("no_carrier")
+
+
+class _Heard:
+    """Waits for what became of each of several spans; then says whether one failed, and how."""
+
+    def __init__(self, spans: int, of_all: Settled) -> None:
+        self._left = spans
+        self._of_all = of_all
+        self._failure: str | None = None
+        self._lock = threading.RLock()
+
+    def of_one(self, failure: str | None) -> None:
+        with self._lock:
+            self._left -= 1
+            self._failure = self._failure or failure
+            if self._left:
+                return
+        self._of_all(self._failure)

@@ -7,6 +7,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangrade._log import once
+from spangrade.delivery import evaluation_span
 from spangrade.delivery.batching import Batcher, Limits
 from spangrade.delivery.hold import MAX_SPANS
 from spangrade.delivery.span_copy import ScoredSpan
@@ -69,6 +70,8 @@ def _lost(span: ReadableSpan, reason: str) -> None:
     engine = last_engine()
     if engine is not None and isinstance(span, ScoredSpan):
         engine.sink.exported(span.pairs, reason)
+    else:
+        evaluation_span.exported(span, reason)
 
 
 def batch(exporter: SpanExporter, schedule_delay_millis: float | None = None) -> SpanBatch:
