@@ -37,7 +37,11 @@ class SpanBatch(SpanProcessor):
 
     def __init__(self, exporter: SpanExporter, limits: Limits) -> None:
         self.span_exporter = exporter
-        self._batches: Batcher[ReadableSpan] = Batcher("export", exporter.export, _lost, limits, content_size, _began)
+        # Elsewhere a score counts as delivered when its span is handed on, or by another exporter's answer.
+        self._settles = bool(getattr(exporter, "settle", False))
+        self._batches: Batcher[ReadableSpan] = Batcher(
+            "export", exporter.export, self._lost, limits, content_size, _began
+        )
         self._ended = False
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -58,20 +62,21 @@ class SpanBatch(SpanProcessor):
         """Export what is queued; False when that takes longer."""
         return self._batches.flush(timeout_millis / 1000)
 
+    def _lost(self, span: ReadableSpan, reason: str) -> None:
+        once(f"batch:{reason}", "spans are dropped before their export", reason=reason)
+        engine = last_engine()
+        if not self._settles or engine is None:
+            return
+        if isinstance(span, ScoredSpan):
+            engine.sink.exported(span.pairs, reason)
+        else:
+            evaluation_span.exported(span, reason)
+
 
 def _began() -> None:
     engine = last_engine()
     if engine is not None:
         engine.in_use()
-
-
-def _lost(span: ReadableSpan, reason: str) -> None:
-    once(f"batch:{reason}", "spans are dropped before their export", reason=reason)
-    engine = last_engine()
-    if engine is not None and isinstance(span, ScoredSpan):
-        engine.sink.exported(span.pairs, reason)
-    else:
-        evaluation_span.exported(span, reason)
 
 
 def batch(exporter: SpanExporter, schedule_delay_millis: float | None = None) -> SpanBatch:

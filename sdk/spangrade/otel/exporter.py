@@ -31,7 +31,7 @@ class SettlingExporter(SpanExporter):
         self.inner = inner
         self.failures = 0  # batches that did not arrive
         self._ended = False
-        self._settle = settle  # False for further destinations: the first one's answer counts
+        self.settle = settle  # False for further destinations: the first one's answer counts
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export; a raising exporter is a failed export."""
@@ -45,7 +45,7 @@ class SettlingExporter(SpanExporter):
             result = SpanExportResult.FAILURE
         if result is not SpanExportResult.SUCCESS:
             self.failures += 1
-        if engine is not None and self._settle:
+        if engine is not None and self.settle:
             failure = None if result is SpanExportResult.SUCCESS else "export_failed"
             for span in spans:
                 if isinstance(span, ScoredSpan):

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 import spangrade as sg
 from spangrade import semconv as s
 from spangrade.model.outcome import Outcome
+from spangrade.otel import destinations as otlp
 from spangrade.otel.engine import Engine, current_engine
 from spangrade.testing import CollectingExporter
 
@@ -128,6 +129,38 @@ def test_where_the_exporter_is_somebody_elses_handing_over_is_all_that_is_known(
     sg.configure(metrics=[late.metric], tracer_provider=provider)
     late.call(engine_now())
     assert counts().delivered == {"evaluation_span": 1}
+
+
+@pytest.mark.parametrize("placed", ["by hand", "several destinations"])
+def test_scores_on_spans_that_a_queue_loses_are_counted_once(
+    placed: str, exporter: CollectingExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no exporter of ours answers, handing on is all that is known; of several, the first one's answer counts."""
+    yes = sg.metric(name="late")(lambda sample: 1)
+    if placed == "by hand":
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(sg.SpangradeProcessor(exporter))
+        sg.configure(metrics=[yes], tracer_provider=provider)
+    else:
+        given = iter([CollectingExporter(), exporter])
+        monkeypatch.setattr(otlp, "span_exporter", lambda endpoint: next(given))
+        monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+        places = [{"preset": "otlp", "endpoint": f"http://127.0.0.1:{port}"} for port in (4318, 4319)]
+        sg.configure(metrics=[yes], destinations=places)
+        provider = trace_api.get_tracer_provider()  # type: ignore[assignment]
+    engine = engine_now()
+    with exporter.block():
+        provider.get_tracer("app").start_span("first").end()
+        assert not sg.flush(0.5)  # it is with the exporter
+        answer("a")
+        assert engine.pipeline.drain(30, judges=False)
+        tracer = provider.get_tracer("app")
+        for _ in range(7_000):
+            tracer.start_span("other").end()
+        answer("b")
+        assert engine.pipeline.drain(30, judges=False)
+    assert sg.flush(30)
+    assert (counts().of(Outcome.SCORED), counts().delivered, counts().undelivered) == (2, {"span_event": 2}, {})
 
 
 class NotEvaluations(Sampler):
