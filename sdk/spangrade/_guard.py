@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Final
 
 from spangrade import _classes
 from spangrade._log import once
@@ -15,12 +16,15 @@ from spangrade._log import once
 # A finalizer of ours may meet a fault while the garbage collector interrupts whoever holds this.
 _lock = threading.RLock()
 _count = 0
+_SHALLOW: Final = 60  # levels; ours go some twenty deep
 _observers: list[Callable[[str, BaseException], None]] = []
 
 
 def swallowed(where: str, fault: BaseException) -> None:
     """Record a fault of ours that was stopped at ``where``. Never raises, whatever the fault's class does."""
     global _count
+    if issubclass(type(fault), RecursionError) and _is_shallow(fault):
+        return  # the application had nearly used up its stack when it came to us
     with _lock:
         _count += 1
         observers = tuple(_observers)
@@ -29,6 +33,14 @@ def swallowed(where: str, fault: BaseException) -> None:
             tell(where, fault)
         except Exception:  # noqa: BLE001, S112 - a log handler of the application's: nobody is left to tell
             continue
+
+
+def _is_shallow(fault: BaseException) -> bool:
+    """Whether a fault came up few levels below where it was stopped: a recursion of our own would be as deep as the stack."""
+    step, levels = fault.__traceback__, 0
+    while step is not None and levels <= _SHALLOW:
+        step, levels = step.tb_next, levels + 1
+    return levels <= _SHALLOW
 
 
 def _log(where: str, fault: BaseException) -> None:

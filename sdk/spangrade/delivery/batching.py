@@ -151,8 +151,8 @@ class Batcher(Generic[T]):
             if here.starting:
                 return True
             here.starting = True
-        thread = threading.Thread(target=self._run, args=(here,), name=f"spangrade-{self._name}", daemon=True)
-        try:
+        try:  # all of it: where the application's stack is nearly full, making a thread fails as well
+            thread = threading.Thread(target=self._run, args=(here,), name=f"spangrade-{self._name}", daemon=True)
             unbound(thread.start)
             here.thread = thread
         except RuntimeError:

@@ -1,4 +1,8 @@
-"""One traced call, from its start to its end; every line of it guarded."""
+"""One traced call, from its start to its end; every line of it guarded.
+
+A call that is made when the application has nearly used up its stack runs as if untraced: what stands in an ``except
+RecursionError`` here calls nothing, since it could not.
+"""
 
 from time import monotonic_ns, time_ns
 from typing import Any, Final
@@ -67,16 +71,16 @@ def begin(
     name: str, kind: str, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> "TracedCall | None":
     """Start the call of a function; None where nothing is traced."""
-    given = None
     try:  # not the guard's context manager: on this path a try costs nothing, and the manager 300 ns
         here = _where()
         if here is None:
             return None
-        given = arguments.of(args, kwargs)
+        return TracedCall(name, kind, here, arguments.of(args, kwargs))
+    except RecursionError:
+        return None
     except Exception as fault:  # noqa: BLE001 - a fault of ours, or of somebody's provider; here and below
         _guard.swallowed("trace.begin", fault)
         return None
-    return TracedCall(name, kind, here, given)
 
 
 class TracedCall:
@@ -105,6 +109,8 @@ class TracedCall:
         try:
             if _State.lazy is not None and given is not None:
                 recorded, size = capture.frozen_input(kind, given)
+        except RecursionError:
+            raise
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.input", fault)
         # The duration by a clock that nobody sets: the wall clock may step while a call runs.
@@ -117,6 +123,8 @@ class TracedCall:
             else:
                 first = capture.first_attributes(kind, name)
                 self.span = _State.tracer.start_span(name, here, attributes=first, start_time=self._wall)
+        except RecursionError:
+            raise
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.start", fault)
         self.context = place.within(here, self.span, _CURRENT, self)
@@ -133,6 +141,8 @@ class TracedCall:
         try:
             if not self.input_set:
                 capture.keep_input(self.span, self.kind, value)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.input", fault)
 
@@ -141,6 +151,8 @@ class TracedCall:
         try:
             if not self.output_set:
                 capture.keep_output(self.span, self.kind, value)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.output", fault)
 
@@ -148,6 +160,8 @@ class TracedCall:
         """Record one attribute."""
         try:
             capture.keep_one(self.span, key, value)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.note", fault)
 
@@ -158,7 +172,7 @@ class TracedCall:
 
     def fail(self, fault: BaseException) -> None:
         """The application's exception: ERROR status and an exception event. Cancellation is no error."""
-        with _guard.guard("trace.fail"):
+        try:
             if not self.span.is_recording():
                 return
             kind = type(fault).__name__
@@ -170,6 +184,10 @@ class TracedCall:
                 self.note(s.ERROR_TYPE, kind)
             else:
                 self.note(s.ENDED, "cancelled")
+        except RecursionError:  # which the fault itself may well be
+            pass
+        except Exception as ours:  # noqa: BLE001
+            _guard.swallowed("trace.fail", ours)
 
     def done(self, result: Any, how: str | None = None) -> None:
         """Record the output, and how a stream came to its end, and end the call."""
@@ -190,10 +208,14 @@ class TracedCall:
             if result is not None and not self.output_set:
                 entry, size = capture.frozen_output(self.kind, result)
                 entries += (entry,)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.output", fault)
         try:
             span.finish(entries, size, self._wall + monotonic_ns() - self._began)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.end", fault)
 
@@ -207,6 +229,8 @@ class TracedCall:
         try:
             if self.span.is_recording():  # else the application has ended it itself
                 self.span.end(self._wall + monotonic_ns() - self._began)
+        except RecursionError:
+            pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.end", fault)
 
