@@ -17,15 +17,16 @@ class Chunks:
     each chunk is read as documents. The call ends with `finish`.
 
     Generators append text to `items` themselves while it fits in ``room`` characters and ``left`` items, which they count;
-    everything else they give to `add`. ``begun``: whether somebody has asked for a first chunk.
+    everything else they give to `add`. ``call``: whose output it is; ``begun``:
+    whether somebody has asked for a first chunk.
     """
 
     __slots__ = (
-        "__weakref__", "_call", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "begun", "items", "left", "room",
+        "__weakref__", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "begun", "call", "items", "left", "room",
     )  # fmt: skip
 
     def __init__(self, call: TracedCall, *, begun: bool = True) -> None:
-        self._call = call
+        self.call = call
         self.begun = begun
         self._on = call.span.is_recording() and not call.output_set
         self._documents = capture.gives_documents(call.kind)
@@ -36,13 +37,8 @@ class Chunks:
         self._cut = 0  # characters
         self._dropped = 0  # items
         self._walk: Walk | None = None
-        if self._on:
+        if call.span.is_recording():
             opened(self)
-
-    @property
-    def call(self) -> TracedCall:
-        """The call that they are of."""
-        return self._call
 
     def take(self, item: Any) -> None:
         """One chunk, counted here."""
@@ -85,14 +81,14 @@ class Chunks:
         """The stream is over: ``how`` (complete, closed, cancelled, error, unconsumed), with the ``result`` that it
         returned. Only the first word counts: the end of the process may have come before the end of the stream."""
         ended(self)
-        if self._call.ended:
+        if self.call.ended:
             return
         value = None
         try:
             value = self.value
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("stream.finish", fault)
-        self._call.done(result if value is None else value, how)
+        self.call.done(result if value is None else value, how)
 
     def leave(self) -> None:
         """Nobody reads on."""

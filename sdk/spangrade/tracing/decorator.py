@@ -70,7 +70,10 @@ def trace(
     ``@trace``, ``@trace(name=..., kind=...)``, or ``with trace(name="lookup", kind="tool") as call:``. Works on plain
     and async functions, generators, async generators and methods; what the function returns, raises and yields is
     unchanged. A function that returns a new generator, async generator or coroutine is traced to the end of that; one
-    that it keeps for itself is returned untouched. Whether a function is a generator function or a coroutine function
+    that it keeps for itself is returned untouched. A stream object (an iterator as client libraries have it), a built-in
+    iterator and a streaming HTTP response are followed likewise, until they are exhausted, closed, left by ``with`` or
+    dropped, or the process ends; the object stays the one that it is, but for that time ``type()`` of it gives a
+    subclass of its own class. Whether a function is a generator function or a coroutine function
     stays as it is (`inspect.isgeneratorfunction`), and Python then gives nobody the word before the first step: of
     these, a call with the wrong arguments raises its TypeError at the first ``next`` or ``await``.
 

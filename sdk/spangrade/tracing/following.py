@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from spangrade.tracing import place
 from spangrade.tracing.call import TracedCall, current_call
 from spangrade.tracing.chunks import Chunks
-from spangrade.tracing.place import enter, reset
+from spangrade.tracing.place import current, enter, reset
 
 _STEPPING: Final = otel_context.create_key("spangrade-stepping")
 
@@ -23,7 +22,7 @@ class Following:
     call: the stream says that it is exhausted; it raises; it is closed or its ``with`` is left; or nobody has it any more.
     """
 
-    __slots__ = ("_awaits_first", "_context", "_decoder", "_each", "_under")
+    __slots__ = ("_awaits_first", "_begun", "_context", "_decoder", "_each", "_under")
 
     def __init__(self, call: TracedCall, *, decode: bool = False) -> None:
         """``decode``: bytes are text in UTF-8 as long as they can be (the body of an HTTP response)."""
@@ -31,7 +30,7 @@ class Following:
         self._decoder = codecs.getincrementaldecoder("utf-8")() if decode else None
         self._context = otel_context.set_value(_STEPPING, self, call.context)
         self._under = current_call()  # the call that ours ran in: our caller, if it is traced
-        self._awaits_first = True
+        self._awaits_first, self._begun = True, False
 
     @property
     def over(self) -> bool:
@@ -40,7 +39,7 @@ class Following:
 
     def also(self, call: TracedCall) -> bool:
         """The call in which the first one ran returns the same stream; True if it is now followed for both."""
-        if self._under is not call or not self._each or self._each[0].begun:
+        if self._under is not call or not self._each or self._begun:
             return False
         self._each = (*self._each, Chunks(call, begun=False))
         self._under = current_call()
@@ -48,16 +47,24 @@ class Following:
 
     def inside(self) -> bool:
         """Whether a step is being taken here."""
-        return place.current().get(_STEPPING) is self
+        return current().get(_STEPPING) is self
 
     # --- steps -----------------------------------------------------------------------------------------------------------
 
     def step(self, run: Callable[..., Any], *args: Any) -> Any:
         """Take one."""
-        if self.inside():
+        if current().get(_STEPPING) is self:
             return run(*args)
-        self._begin()
-        item = self._within(run, args)
+        if not self._begun:
+            self._begin()
+        token = enter(self._context)
+        try:
+            item = run(*args)
+        except BaseException as fault:
+            self._ended_by(fault)
+            raise
+        finally:
+            reset(token)  # always here: a step begins and ends in one place
         self._came(item)
         return item
 
@@ -90,10 +97,10 @@ class Following:
             self._ended_by(fault)
             raise
         finally:
-            reset(token)  # always here: a step begins and ends in one place
+            reset(token)
 
     def _begin(self) -> None:
-        self._under = None
+        self._begun, self._under = True, None
         for chunks in self._each:
             chunks.begun = True
 
@@ -103,10 +110,11 @@ class Following:
                 item = self._decoder.decode(item)
             except UnicodeDecodeError:  # not text after all
                 self._decoder = None
-        first, self._awaits_first = self._awaits_first, False
-        for chunks in self._each:
-            if first:
+        if self._awaits_first:
+            self._awaits_first = False
+            for chunks in self._each:
                 chunks.call.first_chunk()
+        for chunks in self._each:
             chunks.take(item)
 
     # --- the end ---------------------------------------------------------------------------------------------------------

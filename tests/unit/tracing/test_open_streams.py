@@ -129,6 +129,15 @@ def test_a_stream_whose_step_is_blocked_ends_at_shutdown(exporter: CollectingExp
     assert len(exporter.spans) == 1
 
 
+def test_one_whose_output_is_not_captured_ends_too(exporter: CollectingExporter) -> None:
+    sg.configure(exporter=exporter)
+    stream = sg.trace(capture_output=False)(plain_tokens)()
+    stream_object = sg.trace(capture_output=False)(lambda: Stream())()  # noqa: PLW0108 - a class is not traced
+    assert [next(stream), next(stream_object)] == ["one ", "one "]
+    sg.shutdown()
+    assert ends(exporter) == [(None, "closed")] * 2
+
+
 def test_streams_that_end_are_forgotten_and_more_than_the_bound_are_not_remembered(
     traced: Spans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
