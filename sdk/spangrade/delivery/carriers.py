@@ -53,7 +53,7 @@ class OtelCarriers:
         span: Any = held.span
         left: Sequence[Pair] = pairs
         try:
-            span, left = scored_copy(held.span, pairs, tuple(held.taken), self._max_events)
+            span, left = scored_copy(held.span, pairs, held.taken, self._max_events)
         except Exception as fault:  # noqa: BLE001 - a fault of ours must not cost the span
             _guard.swallowed("carriers.copy", fault)
         try:

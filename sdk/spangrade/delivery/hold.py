@@ -32,8 +32,8 @@ class Held(Ticket):
         self.gone = gone
         self.number = 0  # in the order of arrival
         self.waiting = 1  # for the pipeline's reading of it
-        self.pairs: list[tuple[ScoreRecord, ...]] = []
-        self.taken: dict[str, None] = {}
+        self.pairs: tuple[tuple[ScoreRecord, ...], ...] = ()
+        self.taken: tuple[str, ...] = ()
 
 
 class Hold:
@@ -52,7 +52,9 @@ class Hold:
         self._held: dict[int, Held] = {}  # by number
         self._came = 0  # of all that ever came
         self._spans = 0  # as many as are held
-        self._deadlines: list[tuple[float, int]] = []  # a heap; entries of spans that have left are skipped
+        # What `until` said; a heap, in which entries of spans that have left are skipped. What a span comes with is no
+        # earlier than that of the ones before it, so there the oldest span is looked at.
+        self._deadlines: list[tuple[float, int]] = []
         self._bytes = 0
         self._closed = False
         self.evicted = 0
@@ -78,7 +80,6 @@ class Hold:
                 self._held[number] = held
                 self._spans += 1
                 self._bytes += held.bytes
-                heappush(self._deadlines, (held.deadline, number))
                 while self._spans > self._max_spans or (self._bytes > self._max_bytes and self._spans):
                     oldest = next(iter(self._held.values()))
                     self._remove(oldest)
@@ -104,7 +105,7 @@ class Hold:
         with self._lock:
             if held.gone:
                 return False
-            held.pairs.append(records)
+            held.pairs += (records,)
             return True
 
     def settle(self, held: Held) -> None:
@@ -122,6 +123,10 @@ class Hold:
         out: list[Held] = []
         with self._lock:
             heap = self._deadlines
+            while (oldest := next(iter(self._held.values()), None)) and oldest.deadline <= now and len(out) < BURST:
+                self._remove(oldest)
+                self.expired += 1
+                out.append(oldest)
             while heap and len(out) < BURST:
                 deadline, key = heap[0]
                 held = self._held.get(key)
@@ -134,7 +139,9 @@ class Hold:
                     self._remove(held)
                     self.expired += 1
                     out.append(held)
-            upcoming = heap[0][0] if heap else None
+            first = next(iter(self._held.values()), None)
+            times = [heap[0][0]] if heap else []
+            upcoming = min([*times, first.deadline] if first is not None else times, default=None)
             if upcoming is not None and upcoming <= now:
                 upcoming = now + PAUSE_S
         for one in out:

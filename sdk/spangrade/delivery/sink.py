@@ -63,7 +63,8 @@ class SpanSink:
 
     def taken(self, ticket: Ticket, evaluators: Sequence[EvaluatorInfo]) -> None:
         """See `Sink`."""
-        cast("Held", ticket).taken.update(dict.fromkeys(info.key for info in evaluators))
+        held = cast("Held", ticket)
+        held.taken = tuple(dict.fromkeys((*held.taken, *(info.key for info in evaluators))))
 
     def scores(
         self,
@@ -99,7 +100,7 @@ class SpanSink:
             self._leave(held)
 
     def _leave(self, held: Held) -> None:
-        pairs = list(held.pairs)
+        pairs = held.pairs
         try:
             left = self._carriers.carry(held, pairs)
         except NotForwarded:

@@ -54,7 +54,7 @@ def _where() -> Context | None:
     if provider is not _State.tracer_of:
         tracer = provider.get_tracer(s.SCOPE, __version__)
         _State.silent = isinstance(provider, _SILENT) or type(tracer) is trace_api.NoOpTracer
-        _State.lazy = lazily(tracer, capture.first_attributes)
+        _State.lazy = lazily(tracer, capture.Written())
         _State.tracer, _State.tracer_of = tracer, provider
     here = place.current()
     if _State.silent or (type(here.get(SPAN_KEY)) is NonRecordingSpan and place.unsampled(here)):
@@ -104,11 +104,10 @@ class TracedCall:
         if here is None:  # without a span: the call runs as if untraced
             self.context = otel_context.get_current()
             return
-        recorded: list[Entry] = []
-        size = 0
+        frozen, size = None, 0
         try:
             if _State.lazy is not None and given is not None:
-                recorded, size = capture.frozen_input(kind, given)
+                frozen, size = capture.frozen_input(kind, given)
         except RecursionError:
             raise
         except Exception as fault:  # noqa: BLE001
@@ -117,7 +116,7 @@ class TracedCall:
         self._wall, self._began = time_ns(), monotonic_ns()
         try:
             if _State.lazy is not None:
-                self.span = span = _State.lazy.start(name, kind, here, self._wall, recorded, size)
+                self.span = span = _State.lazy.start(name, kind, here, self._wall, frozen, size)
                 if type(span).__base__ is LazySpan:
                     self._lazy = span  # type: ignore[assignment]
             else:
@@ -203,17 +202,16 @@ class TracedCall:
                 self.note(key, value)
             self.end()
             return
-        self.ended, size = True, 0
+        self.ended, frozen, size = True, None, 0
         try:
             if result is not None and not self.output_set:
-                entry, size = capture.frozen_output(self.kind, result)
-                entries += (entry,)
+                frozen, size = capture.frozen_output(self.kind, result)
         except RecursionError:
             pass
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.output", fault)
         try:
-            span.finish(entries, size, self._wall + monotonic_ns() - self._began)
+            span.finish(frozen, size, self._wall + monotonic_ns() - self._began, entries)
         except RecursionError:
             pass
         except Exception as fault:  # noqa: BLE001

@@ -4,7 +4,7 @@ The ``write_`` functions make attributes of a value. The ``keep_`` functions are
 that is filled later they keep a copy of the value only, as it is now.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from opentelemetry.trace import Span
@@ -16,7 +16,7 @@ from spangrade._switches import Switch
 from spangrade._values import CUT_ITEMS, MAX_BYTES, MAX_NODES, captured, dumps, fit, json_within, to_text
 from spangrade.errors import ConfigError
 from spangrade.model.documents import CUT, MAX_DOCUMENTS, read_documents
-from spangrade.tracing.lazy.span import Attributes, Entry, Write, is_lazy, write_all, write_one
+from spangrade.tracing.lazy.span import Attributes, is_lazy, write_one
 
 CallKind = Literal["llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail"]
 KINDS: Final = get_args(CallKind)
@@ -52,58 +52,73 @@ def first_attributes(kind: str, name: str) -> dict[str, Any]:
     return attributes
 
 
-def frozen_input(kind: str, value: Any) -> tuple[list[Entry], int]:
+def frozen_input(kind: str, value: Any) -> tuple[Any, int]:
     """What a span is to keep of the call's input until somebody reads it, and about how many bytes that takes."""
     if type(value) is str and (size := len(value)) <= MAX_TEXT:
-        return [(_write_frozen_input, kind, value)], size
+        return value, size
     try:
-        kept, size = freeze(value)
+        return freeze(value)
     except NotPlain:
         return _at_once(write_input, kind, value)
-    return [(_write_frozen_input, kind, kept)], size
 
 
-def frozen_output(kind: str, value: Any) -> tuple[Entry, int]:
+def frozen_output(kind: str, value: Any) -> tuple[Any, int]:
     """The same of its output."""
     if type(value) is str and (size := len(value)) <= MAX_TEXT:
-        return (_write_frozen_output, kind, value), size
+        return value, size
     try:
-        kept, size = freeze(value)
+        return freeze(value)
     except NotPlain:
-        (entry,), size = _at_once(write_output, kind, value)
-        return entry, size
-    return (_write_frozen_output, kind, kept), size
+        return _at_once(write_output, kind, value)
 
 
-def _at_once(write: Write, kind: str, value: Any) -> tuple[list[Entry], int]:
+def _at_once(write: Callable[[Any, str, Any], None], kind: str, value: Any) -> tuple[Attributes, int]:
     found = Attributes()
     write(found, kind, value)
-    return [(write_all, "", found)], sum(len(text) for text in found.values() if type(text) is str)
+    return found, sum(len(text) for text in found.values() if type(text) is str)
 
 
-def _write_frozen_input(sink: Any, kind: str, frozen: Any) -> None:
-    write_input(sink, kind, thaw(frozen))
+class Written:
+    """`Recipe` of a lazily filled span."""
 
+    @staticmethod
+    def first(kind: str, name: str) -> dict[str, Any]:
+        """See `Recipe`."""
+        return first_attributes(kind, name)
 
-def _write_frozen_output(sink: Any, kind: str, frozen: Any) -> None:
-    write_output(sink, kind, thaw(frozen))
+    @staticmethod
+    def write_given(sink: Any, kind: str, frozen: Any) -> None:
+        """See `Recipe`."""
+        if type(frozen) is Attributes:
+            sink.set_attributes(frozen)
+        else:
+            write_input(sink, kind, thaw(frozen))
+
+    @staticmethod
+    def write_gave(sink: Any, kind: str, frozen: Any) -> None:
+        """See `Recipe`."""
+        if type(frozen) is Attributes:
+            sink.set_attributes(frozen)
+        else:
+            write_output(sink, kind, thaw(frozen))
 
 
 def keep_input(span: Span, kind: str, value: Any) -> None:
-    """Record the call's input."""
+    """Record the call's input, once it runs."""
     if is_lazy(span):
         if value is not None:
-            (entry,), size = frozen_input(kind, value)
-            span.record(entry, size)
+            frozen, size = frozen_input(kind, value)
+            span.record((Written.write_given, kind, frozen), size)
     elif span.is_recording():
         write_input(span, kind, value)
 
 
 def keep_output(span: Span, kind: str, value: Any) -> None:
-    """Record its output."""
+    """Record its output, before it ends."""
     if is_lazy(span):
         if value is not None:
-            span.record(*frozen_output(kind, value))
+            frozen, size = frozen_output(kind, value)
+            span.record((Written.write_gave, kind, frozen), size)
     elif span.is_recording():
         write_output(span, kind, value)
 

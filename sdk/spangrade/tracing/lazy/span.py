@@ -1,8 +1,10 @@
 """`LazySpan`: what a call records is kept as it is, and becomes attributes when somebody asks for them."""
 
-from collections.abc import Callable, Mapping
+from _thread import RLock
+from collections.abc import Callable
+from functools import partial
 from time import time_ns
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.trace import Span
@@ -11,14 +13,9 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from spangrade import _guard
 
-#: Writes one thing that a call has recorded: ``write(sink, name, value)``. The sink has ``set_attribute`` and
-#: ``set_attributes``.
-Write = Callable[[Any, str, Any], None]
-#: One thing that a call has recorded: what writes it, and the two things that this is given.
-Entry = tuple[Write, str, Any]
-
 UNSET: Final = Status(StatusCode.UNSET)
 _NOTHING: Final = ()
+_claiming: Final = RLock()  # held for three steps at most, and never while anything else is called
 
 
 class Attributes(dict[str, Any]):
@@ -28,13 +25,31 @@ class Attributes(dict[str, Any]):
     set_attributes = dict.update
 
 
+class Recipe(Protocol):
+    """How what a span keeps becomes attributes. ``frozen``: None where nothing was kept."""
+
+    def first(self, kind: str, name: str) -> dict[str, Any]:
+        """What a call of this kind carries from its start."""
+
+    def write_given(self, sink: Any, kind: str, frozen: Any) -> None:
+        """The input. The sink has ``set_attribute`` and ``set_attributes``."""
+
+    def write_gave(self, sink: Any, kind: str, frozen: Any) -> None:
+        """The output."""
+
+
+#: Something else that a call has recorded: ``write(sink, kind, value)``.
+Entry = tuple[Callable[[Any, str, Any], None], str, Any]
+
+
 class LazySpan(Span):
     """A span of the SDK whose attributes, events, links and context are made when they are asked for.
 
-    `record` keeps one thing; the first reading of the attributes writes all that was kept, in order, and from then on the
-    span is like any other. Whatever the SDK's methods touch is made on the way, under the span's own lock, so that two
-    threads may read, and one may write while another reads. What is the same for all spans of a tracer stands on a
-    subclass for that tracer (see `LazyTracer`).
+    Its input and output are kept frozen, and other things as entries; the first reading of the attributes writes all that
+    was kept, and from then on the span is like any other. Whatever the SDK's methods touch is made on the way, under the
+    span's own lock, so that two threads may read, and one may write while another reads. What is the same for all spans of
+    a tracer stands on a subclass for that tracer (see `LazyTracer`). A span that nobody has read is one object beside its
+    content: that is what thousands of held spans cost.
 
     The ended span itself is what processors get. The SDK hands them a copy, since its own could be changed once more by
     who holds it; this one refuses that once it has ended, as the SDK's does.
@@ -42,15 +57,17 @@ class LazySpan(Span):
 
     # Those of the SDK's names that hold something of this span alone. The tracer sets them, in place of a constructor.
     __slots__ = (
-        "_context_made", "_end_time", "_links_made", "_lock", "_name", "_recorded", "_start_time", "_status", "_under",
-        "filled", "flags", "ids", "kind_of_call", "made_events", "parent_ids", "size", "trace_state",
+        "_context_made", "_end_time", "_entries", "_gave", "_given", "_links_made", "_made_lock", "_name", "_start_time",
+        "_status", "_under", "filled", "flags", "ids", "kind_of_call", "made_events", "parent_ids", "size", "trace_state",
     )  # fmt: skip
     _context_made: SpanContext | None
     _end_time: int | None
+    _entries: tuple[Entry, ...]
+    _gave: Any  # the output, frozen
+    _given: Any  # the input, frozen
     _links_made: Any
-    _lock: Any  # a re-entrant one: a finalizer may end another call's stream while this span is written
+    _made_lock: Any
     _name: str
-    _recorded: list[Entry]
     _start_time: int | None
     _status: Status
     _under: "LazySpan | SpanContext | None"
@@ -68,8 +85,8 @@ class LazySpan(Span):
     # What the tracer's subclass says.
     _limits: Any
     _processors: Any
+    _recipe: Recipe
     _span_processor: Any
-    _first: Callable[[str, str], dict[str, Any]]  # of kind and name: what a call carries from its start
     # What the SDK's constructor would set, the same for all.
     _kind = SpanKind.INTERNAL
     _trace_config = None
@@ -79,11 +96,20 @@ class LazySpan(Span):
 
     # --- what is kept ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _lock(self) -> Any:  # type: ignore[override]
+        """Re-entrant: a finalizer may end another call's stream while this span is written."""
+        if self._made_lock is None:
+            with _claiming:
+                if self._made_lock is None:
+                    self._made_lock = RLock()
+        return self._made_lock
+
     def record(self, entry: Entry, size: int) -> None:
         """Keep something, to be written when somebody reads; at once if somebody has."""
         with self._lock:
             if self.filled is None and self._end_time is None:
-                self._recorded.append(entry)
+                self._entries = (*self._entries, entry)
                 self.size += size
                 return
         write, name, value = entry
@@ -99,21 +125,24 @@ class LazySpan(Span):
                     immutable=self._end_time is not None,
                     max_value_len=limits.max_span_attribute_length,
                 )
-                self._recorded = []
+                self._entries, self._given, self._gave = (), None, None
             return self.filled
 
     def _written(self) -> Attributes:
-        found = Attributes()
-        entries: tuple[Entry, ...] = ((self._write_first, "", None), *self._recorded)
-        for write, name, value in entries:
-            try:
-                write(found, name, value)
-            except Exception as fault:  # noqa: BLE001 - a fault of ours costs that value and no other
-                _guard.swallowed("trace.fill", fault)
+        found, kind, recipe = Attributes(), self.kind_of_call, self._recipe
+        _try(lambda: found.update(recipe.first(kind, self._name)))
+        if self._given is not None:
+            _try(lambda: recipe.write_given(found, kind, self._given))
+        for write, name, value in self._entries:
+            _try(partial(write, found, name, value))
+        if self._gave is not None:
+            _try(lambda: recipe.write_gave(found, kind, self._gave))
         return found
 
-    def _write_first(self, sink: Attributes, _name: str, _value: Any) -> None:
-        sink.update(self._first(self.kind_of_call, self._name))
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The attributes of an ended span as the dict that holds them, which is not to be changed."""
+        return self._attributes._dict
 
     # --- what the SDK's methods look for -------------------------------------------------------------------------------
 
@@ -158,23 +187,23 @@ class LazySpan(Span):
 
     def end(self, end_time: int | None = None) -> None:
         """End the span, once; processors get it then."""
-        if not self.finish((), 0, time_ns() if end_time is None else end_time):
+        if not self.finish(None, 0, time_ns() if end_time is None else end_time):
             super().end()  # the SDK's own word for a span that has ended already
 
-    def finish(self, entries: tuple[Entry, ...], size: int, end_time: int) -> bool:
-        """Keep the last things, and end. False, and nothing done, if the span had ended."""
-        with self._lock:
-            if self._end_time is not None:
-                return False
-            if self.filled is None:
-                self._recorded = [*self._recorded, *entries]
+    def finish(self, gave: Any, size: int, end_time: int, entries: tuple[Entry, ...] = ()) -> bool:
+        """Keep the output, frozen, and whatever else, and end. False, and nothing done, if the span had ended."""
+        with _claiming:  # so does whoever makes the lock: nobody reads or writes it yet, or it is there
+            alone = self._made_lock is None
+            if alone:
+                if self._end_time is not None:
+                    return False
+                self._end_time = end_time
+                self._gave = gave
                 self.size += size
-            else:
-                for write, name, value in entries:
-                    write(self, name, value)
-            self._end_time = end_time
-            if self.filled is not None:
-                self.filled._immutable = True
+                if entries:
+                    self._entries += entries
+        if not alone and not self._finish_shared(gave, end_time, entries):
+            return False
         if self._record_end_metrics is not None:
             self._record_end_metrics()
         processors, behind = self._processors, self._span_processor
@@ -191,17 +220,40 @@ class LazySpan(Span):
                 _guard.swallowed("trace.processor", fault)
         return True
 
+    def _finish_shared(self, gave: Any, end_time: int, entries: tuple[Entry, ...]) -> bool:
+        with self._lock:
+            if self._end_time is not None:
+                return False
+            if self.filled is None:
+                self._gave = gave
+                self._entries += entries
+            else:
+                for write, name, value in entries:
+                    write(self, name, value)
+                if gave is not None:
+                    _try(lambda: self._recipe.write_gave(self, self.kind_of_call, gave))
+                self.filled._immutable = True
+            self._end_time = end_time
+        return True
+
+
+def _try(write: Callable[[], None]) -> None:
+    try:
+        write()
+    except Exception as fault:  # noqa: BLE001 - a fault of ours costs that value and no other
+        _guard.swallowed("trace.fill", fault)
+
 
 def is_lazy(span: object) -> TypeGuard[LazySpan]:
     """Whether it is a lazily filled span; the SDK's spans have a metaclass that makes `isinstance` slow."""
     return type(span).__base__ is LazySpan
 
 
-def write_all(sink: Any, _name: str, attributes: Mapping[str, Any]) -> None:
-    """Attributes as they are."""
-    sink.set_attributes(attributes)
-
-
 def write_one(sink: Any, name: str, value: Any) -> None:
     """One attribute."""
     sink.set_attribute(name, value)
+
+
+def write_all(sink: Any, _name: str, attributes: Any) -> None:
+    """Attributes as they are."""
+    sink.set_attributes(attributes)

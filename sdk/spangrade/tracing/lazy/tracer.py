@@ -1,6 +1,5 @@
 """`LazyTracer`: starts lazily filled spans as the SDK's own tracer would start its spans."""
 
-from _thread import RLock
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,15 +12,13 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, TraceFlags
 from opentelemetry.trace.propagation import _SPAN_KEY
 
 from spangrade.tracing.lazy import usable
-from spangrade.tracing.lazy.span import UNSET, Entry, LazySpan, write_all
+from spangrade.tracing.lazy.span import UNSET, LazySpan, Recipe, write_all
 
 SPAN_KEY: Final = _SPAN_KEY
 _SAMPLED: Final = int(TraceFlags.SAMPLED)
 _RANDOM: Final = int(getattr(TraceFlags, "RANDOM_TRACE_ID", 0))  # SDKs before 1.41 do not know this flag
 _FLAGS: Final = tuple(TraceFlags(bits) for bits in range(4))
 _bare: Final[Callable[[type], Any]] = object.__new__
-
-First = Callable[[str, str], dict[str, Any]]
 
 
 def context_variable() -> Any:
@@ -50,9 +47,9 @@ def _listeners(processors: tuple[Any, ...], method: str) -> tuple[Callable[..., 
 class LazyTracer:
     """Spans of one tracer of the SDK."""
 
-    def __init__(self, tracer: Tracer, first: First) -> None:
+    def __init__(self, tracer: Tracer, recipe: Recipe) -> None:
         self._tracer = tracer
-        self._first = first
+        self._recipe = recipe
         self._behind: Any = tracer.span_processor
         self._several = type(self._behind) is SynchronousMultiSpanProcessor
         self._has_config = hasattr(tracer, "_tracer_config")  # an SDK before 1.41 has not
@@ -82,7 +79,7 @@ class LazyTracer:
             {
                 "__slots__": (),
                 "__module__": LazySpan.__module__,
-                "_first": staticmethod(self._first),
+                "_recipe": self._recipe,
                 "_sampler": sampler,
                 "_resource": tracer.resource,
                 "_limits": tracer._span_limits,
@@ -93,10 +90,8 @@ class LazyTracer:
             },
         )
 
-    def start(
-        self, name: str, kind_of_call: str, here: Context, start_time: int, recorded: list[Entry], size: int
-    ) -> Span:
-        """Start a span under the one in ``here``, with what is ``recorded`` already; time in nanoseconds since the epoch."""
+    def start(self, name: str, kind_of_call: str, here: Context, start_time: int, given: Any, size: int) -> Span:
+        """Start a span under the one in ``here``, with its input ``given``, frozen; time in nanoseconds since the epoch."""
         tracer = self._tracer
         if (
             tracer.resource is not self._resource  # a fork changes it
@@ -108,9 +103,9 @@ class LazyTracer:
             return tracer.start_span(name, here)
         span: LazySpan = _bare(self._span_class)
         span._name, span.kind_of_call, span._start_time = name, kind_of_call, start_time
-        span._recorded, span.size = recorded, size
-        span._status, span._lock = UNSET, RLock()
-        span.filled = span.made_events = span._links_made = span._context_made = span._end_time = None
+        span._given, span.size, span._entries, span._status = given, size, (), UNSET
+        span.filled = span.made_events = span._links_made = span._context_made = span._made_lock = None
+        span._gave = span._end_time = None
         self._place(span, here.get(SPAN_KEY))
         root, flags = span._under is None, span.flags
         sure = self._root_on if root else self._child_on and flags & _SAMPLED and span.parent_ids is not None
@@ -143,7 +138,7 @@ class LazyTracer:
 
     def _ask(self, span: LazySpan, here: Context) -> bool:
         """Do as the sampler says, and count for the SDK's own instruments; False if nothing is to be recorded."""
-        first = self._first(span.kind_of_call, span._name)
+        first = self._recipe.first(span.kind_of_call, span._name)
         result = self._tracer.sampler.should_sample(here, span.ids[0], span._name, SpanKind.INTERNAL, first, ())
         decision: Any = result.decision
         sampled, recording = decision.is_sampled(), decision.is_recording()
@@ -154,11 +149,11 @@ class LazyTracer:
             if recording:
                 span._record_end_metrics = at_end
         if recording and result.attributes:
-            span._recorded.insert(0, (write_all, "", dict(result.attributes)))
+            span._entries = ((write_all, "", dict(result.attributes)),)
         return bool(recording)
 
 
-def lazily(tracer: trace_api.Tracer, first: First) -> LazyTracer | None:
+def lazily(tracer: trace_api.Tracer, recipe: Recipe) -> LazyTracer | None:
     """Lazily filled spans of ``tracer``, or None where they cannot be had: it is no tracer of an SDK that this was tried
-    with. ``first``: of a call's kind and name, what its span carries from its start."""
-    return LazyTracer(tracer, first) if type(tracer) is Tracer and usable() else None
+    with."""
+    return LazyTracer(tracer, recipe) if type(tracer) is Tracer and usable() else None
