@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import sleep
 from typing import Final, Protocol
 
 from spangrade.model.sample import Sample
@@ -50,7 +51,10 @@ class Intake:
     def read(self, offer: Offer) -> None:
         """Take one span in; its sample, if it completes one, starts at once."""
         try:
-            found = extract(offer.span)
+            span = offer.span
+            sleep(0)  # here and below: the application's threads may have the interpreter between two pieces of work
+            found = extract(span)
+            sleep(0)
             call = None if found is None or found.evaluator else found
             before = self._before(call, offer)
             if offer.lineage is None:
@@ -133,6 +137,7 @@ class Intake:
         try:
             with shield("intake.decided"):  # what goes wrong with one decision costs no other one
                 found = root_sample(decided.tops, decided.parts, partial=decided.partial)
+                sleep(0)
                 if found is not None:
                     self._start(found[0], found[1], decided.carrier, "root", decided.partial)
         finally:

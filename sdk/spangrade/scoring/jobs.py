@@ -95,8 +95,7 @@ class Jobs:
         job = Job(self, call, sample, ticket, partial, target, metrics, judges, len(chosen), epoch, size)
         self.room.add(size)
         infos = [s.info for s in seats]
-        for info in infos:
-            self._ledger.met(info)
+        self._ledger.met(*infos)
         if self._around.watcher is not None:
             with shield("watcher.began"):
                 self._around.watcher.began(job.key, call, sample, infos, partial)

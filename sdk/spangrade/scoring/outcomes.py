@@ -68,10 +68,11 @@ class Ledger:
             counts = self._counts[evaluator.key] = Counts(evaluator.name)
         return counts
 
-    def met(self, evaluator: EvaluatorInfo) -> None:
-        """A span met the evaluator's target."""
+    def met(self, *evaluators: EvaluatorInfo) -> None:
+        """A span met the target of each."""
         with self._lock:
-            self._of(evaluator).met += 1
+            for evaluator in evaluators:
+                self._of(evaluator).met += 1
 
     def ended(self, evaluator: EvaluatorInfo, outcome: Outcome, reason: str = "") -> None:
         """A pair ended. Called once per pair."""

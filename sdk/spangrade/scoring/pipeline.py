@@ -171,7 +171,7 @@ class Pipeline:
             return True
         end = time.monotonic() + timeout  # a person or an exit waits here: real time, whatever clock scoring has
         flush = _Flush()
-        self._timer.put(flush)
+        self._timer.put_now(flush)
         if not self._timer.ensure() or not flush.done.wait(timeout):
             return False
         return self._jobs.open.wait(flush.epoch, judges=judges, until=end)

@@ -35,14 +35,16 @@ class StepQueue:
         self._clock = clock
         self._turns: dict[int, Turn] = {}  # all that ever came, as many as there are evaluators
 
-    def put(self, steps: list[Step]) -> bool:
-        """Queue all of ``steps`` or, when there is no room or the lane is closed, none. With ``cond`` held."""
+    def put(self, steps: list[Step], wake: int) -> bool:
+        """Queue all of ``steps`` or, when there is no room or the lane is closed, none; ``wake`` so many threads that wait.
+        With ``cond`` held."""
         if self.closed or self.queued + len(steps) > self._max_steps:
             return False
         self.ready.extend(steps)
         self._turns.update((id(step.turn), step.turn) for step in steps)
         self.queued += len(steps)
-        self.cond.notify(len(steps))
+        if wake:
+            self.cond.notify(wake)
         return True
 
     def take_back(self, steps: list[Step]) -> None:

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from queue import Empty
 from typing import Any, Final
@@ -12,6 +13,8 @@ from spangrade.scoring.clock import Clock
 from spangrade.scoring.shield import own_thread, shield
 
 LOOK_S: Final = 0.05  # a lane that became busy is looked at after this
+REST_S: Final = 0.005  # how long items gather while they come often
+OFTEN_S: Final = 0.025  # they do, if the last one came within this
 MAX_WAIT_S: Final = 60.0  # a deadline far away is no reason to ask a lock for a time-out that it cannot take
 
 
@@ -27,6 +30,10 @@ class Timer:
     """Gives every item to ``take``, and calls ``tick`` when it is due; ``tick`` returns when it is due next.
 
     Nothing that they raise ends the thread, and if something does, the next item starts another.
+
+    While items come often, the thread looks for them instead of waiting for the next: to wake a thread that waits is a
+    system call of whoever puts the item, which is the application's thread, and takes longer than all the rest of it.
+    And between two items it lets other threads have the interpreter, so that a burst of them holds up nobody's event loop.
     """
 
     def __init__(
@@ -46,6 +53,8 @@ class Timer:
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self._next_tick = float("inf")
+        self._hurry = threading.Event()
+        self._often_until = 0.0  # by the real clock, whatever scoring has
 
     @property
     def started(self) -> bool:
@@ -76,6 +85,11 @@ class Timer:
             self._began()
         return True
 
+    def put_now(self, item: Any) -> None:
+        """Queue an item that somebody waits for."""
+        self._queue.put(item)
+        self._hurry.set()
+
     def wake(self) -> None:
         """Something is busy that has a deadline: tick soon."""
         self._queue.put(_Wake)
@@ -97,26 +111,39 @@ class Timer:
             self.alive = False
 
     def _once(self) -> bool:
-        due = False
+        item: Any = None
         try:
-            item = self._queue.get(timeout=self._until_tick())
+            item = self._next()
         except Empty:
-            due = True
-        else:
-            if item is _Stop:
-                return False
-            if item is _Wake:
-                self.tick_by(self._clock.monotonic() + LOOK_S)
-            else:
-                with shield("timer.take"):
-                    self._take(item)
-        if due or self._clock.monotonic() >= self._next_tick:
+            pass
+        if item is _Stop:
+            return False
+        if item is _Wake:
+            self.tick_by(self._clock.monotonic() + LOOK_S)
+        elif item is not None:
+            self._often_until = time.monotonic() + OFTEN_S
+            with shield("timer.take"):
+                self._take(item)
+            time.sleep(0)
+        if self._clock.monotonic() >= self._next_tick:
             self._next_tick = float("inf")
             upcoming = self._clock.monotonic() + LOOK_S  # should the tick fail
             with shield("timer.tick"):
                 upcoming = self._tick()
             self.tick_by(upcoming)
         return True
+
+    def _next(self) -> Any:
+        """The next item. Raises Empty when none has come until the next tick."""
+        if time.monotonic() >= self._often_until:
+            return self._queue.get(timeout=self._until_tick())
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            left = self._until_tick()
+            if self._hurry.wait(REST_S if left is None else min(REST_S, left)):
+                self._hurry.clear()
+            return self._queue.get_nowait()
 
     def _until_tick(self) -> float | None:
         if self._next_tick == float("inf"):
@@ -125,7 +152,7 @@ class Timer:
 
     def stop(self, timeout: float) -> None:
         """End the thread once it has taken what is queued, and wait for that up to ``timeout`` seconds."""
-        self._queue.put(_Stop)
+        self.put_now(_Stop)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)

@@ -9,6 +9,7 @@ an evaluator is paused. A step that gives an awaitable goes on to the event loop
 
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from spangrade.scoring.turn import Step, Turn
 __all__ = ["MAX_LEFT_BEHIND", "SLOW_S", "Lane", "Step", "Turn"]
 
 SLOW_S: Final = 0.05  # a step older than this is given a stand-in
+QUICK_S: Final = 0.001  # steps below this are run one after the other
 
 
 class _Slot:
@@ -72,12 +74,13 @@ class Lane:
         self._loop = loop
         self._slots: set[_Slot] = set()
         self._idle = 0
+        self._pace_s = 1.0  # how long steps take, about
 
     def submit(self, steps: list[Step]) -> bool:
         """Queue all of ``steps`` or, when there is no room or the lane is closed, none of them."""
         with self._cond:
             was_idle = not self._busy()
-            if not self.steps.put(steps):
+            if not self.steps.put(steps, self._to_wake(len(steps))):
                 return False
             spawn = self._missing_workers()
         started = [self._start() for _ in range(spawn)]
@@ -87,6 +90,14 @@ class Lane:
             return True
         self.steps.take_back(steps)  # no thread can be started any more: what nobody will run is not accepted
         return False
+
+    def _to_wake(self, steps: int) -> int:
+        """How many waiting threads new steps are worth. To wake one costs more than a quick step, and two that run by turns
+        on one interpreter are slower than one: so a thread that is awake goes on to the next. Should its step turn out to
+        be slow, `check` wakes the others."""
+        if self._pace_s > QUICK_S:
+            return steps
+        return 0 if any(slot.serves for slot in self._slots) and len(self._slots) > self._idle else 1
 
     def ensure_worker(self) -> None:
         """Start one thread if there is none: near the interpreter's end (Python 3.12) none can be started any more."""
@@ -138,6 +149,7 @@ class Lane:
         step = self._next(slot)
         if step is None:
             return False
+        began = time.perf_counter()
         result: Any = None
         fault: BaseException | None = None
         try:
@@ -154,6 +166,8 @@ class Lane:
             return True
         with shield("lane.done"):
             step.done(result, fault, duration)
+        self._pace_s += (time.perf_counter() - began - self._pace_s) / 16
+        time.sleep(0)  # others may have the interpreter
         return True
 
     def _next(self, slot: _Slot) -> Step | None:
@@ -244,6 +258,8 @@ class Lane:
                 self._forget(slot)
             spawn = self._missing_workers()
             busy = self._busy()
+            if self.steps.ready:
+                self._cond.notify(len(self.steps.ready))
         for _ in range(spawn):
             self._start()
         return now + SLOW_S if busy else None
