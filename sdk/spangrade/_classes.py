@@ -45,6 +45,16 @@ def _text(found: Any) -> str:
     return found[:200] if type(found) is str else "?"
 
 
+def is_of(package: str, kind: type) -> bool:
+    """Whether a class was made in a package, as far as it says."""
+    return module(kind).partition(".")[0] == package
+
+
+def names_within(package: str, kind: type) -> set[str]:
+    """The names of a class and of its bases, of those that were made in a package."""
+    return {qualname(base) for base in _mro(kind) if is_of(package, base)}
+
+
 def has_fields(kind: type) -> bool:
     """Whether it is a pydantic model, a dataclass or an attrs class."""
     for base in _mro(kind):

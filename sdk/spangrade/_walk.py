@@ -269,12 +269,15 @@ def _fields(kind: type) -> _Reader:
     return read
 
 
-def _numpy(walk: Walk, value: Any, depth: int) -> Any:
+def _numpy_scalar(walk: Walk, value: Any, depth: int) -> Any:
     walk.charge()
-    if _classes.qualname(type(value)) == "ndarray":
-        return f"<numpy.ndarray shape={value.shape} dtype={value.dtype}>"
     plain = value.item()
     return walk.visit(plain, depth) if type(plain) is not type(value) else walk.unknown(value)
+
+
+def _numpy_array(walk: Walk, value: Any, _depth: int) -> Any:
+    walk.charge()
+    return walk.text(f"<{type_name(value)} shape={value.shape} dtype={value.dtype}>")
 
 
 def _unknown(walk: Walk, value: Any, _depth: int) -> Any:
@@ -302,4 +305,10 @@ def _reader(kind: type) -> _Reader:
         return _stdlib
     if _classes.has_fields(kind):
         return _fields(kind)
-    return _numpy if _classes.module(kind).partition(".")[0] == "numpy" else _unknown
+    if _classes.is_of("numpy", kind):  # a subclass of the application's may have code of its own
+        known = _classes.names_within("numpy", kind)
+        if "generic" in known:
+            return _numpy_scalar
+        if "ndarray" in known:
+            return _numpy_array
+    return _unknown
