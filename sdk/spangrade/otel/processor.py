@@ -12,20 +12,27 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import TraceFlags, Tracer, TracerProvider
 
 from spangrade import _guard
+from spangrade._log import once
 from spangrade._suppress import active
 from spangrade._switches import raw, scoring_off
+from spangrade._values import bounded
 from spangrade.delivery.hold import Held
 from spangrade.otel.adapter import FLAT, Reader, content_size, plain_attributes, span_data
 from spangrade.otel.batch import batch
 from spangrade.otel.engine import Engine, current_engine, engines, last_engine
 from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
+from spangrade.samples.reading import RETRIEVAL_KINDS
 from spangrade.scoring.seam import Offer
 from spangrade.semconv import SCOPE
 from spangrade.tracing.lazy.span import LazySpan
 
 _SAMPLED: Final = int(TraceFlags.SAMPLED)
 _SCORING: Final = scoring_off.key
+_NOWHERE: Final = (
+    "a retrieval ran outside of any call, so its documents reach no sample; if a thread pool ran it, give it the "
+    "context: pool.submit(contextvars.copy_context().run, function, ...)"
+)
 #: Processors that do nothing when a span starts: asking them would cost every span a call.
 _DEAF: Final = (SpanProcessor.on_start, BatchSpanProcessor.on_start)
 
@@ -144,6 +151,8 @@ class SpangradeProcessor(SpanProcessor):
         if kind not in pipeline.targets and (lineage.under_call or kind not in pipeline.root_kinds):
             if pipeline.root_kinds:  # its documents, tool results or usage may belong to the root sample
                 pipeline.offer(Offer(span, None, lineage, now, size, read))
+                if kind in RETRIEVAL_KINDS and lineage.root_id == ids[1] and span.parent is None:
+                    once("documents:nowhere", _NOWHERE, span=bounded(span.name, 80))
             return False
         if pipeline.pid != getpid():
             pipeline.check_fork()

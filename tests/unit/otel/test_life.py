@@ -1,7 +1,9 @@
 """Set up again, shut down, set up once more: nothing is lost, doubled, or left unredacted on the way."""
 
+import contextvars
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -262,3 +264,39 @@ def test_content_that_hides_in_exceptions_and_names_does_not_leave(exporter: Col
     assert "ssn" not in span.name
     assert "ssn" not in repr([span.status.description, [dict(e.attributes or {}) for e in span.events]])
     assert "my" not in repr([span.status.description, [dict(e.attributes or {}) for e in span.events]])
+
+
+def test_documents_of_a_retrieval_outside_of_any_call_go_nowhere_with_one_warning(
+    exporter: CollectingExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Any] = []
+
+    @sg.metric
+    def documents(sample: sg.Sample) -> int:
+        seen.append(sample.documents)
+        return len(sample.documents or ())
+
+    sg.configure(metrics=[documents], exporter=exporter)
+
+    @sg.trace(kind="retriever")
+    def search(query: str) -> list[str]:
+        return [f"found for {query}"]
+
+    @sg.trace
+    def answer(question: str, *, carry: bool) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            for _ in range(2):
+                if carry:
+                    pool.submit(contextvars.copy_context().run, search, question).result()
+                else:
+                    pool.submit(search, question).result()
+        return "done"
+
+    answer("a", carry=False)
+    assert sg.flush(5)
+    answer("b", carry=True)
+    assert sg.flush(5)
+    assert [[one["content"] for one in found or ()] for found in seen] == [[], ["found for b"]]
+    lines = [record.getMessage() for record in caplog.records if "reach no sample" in record.getMessage()]
+    assert len(lines) == 1
+    assert "copy_context" in lines[0]
