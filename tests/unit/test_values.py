@@ -281,7 +281,7 @@ def numpy_values() -> list[tuple[Any, Any]]:
         (np.zeros(10_000_000, dtype="i1"), "<numpy.ndarray shape=(10000000,) dtype=int8>"),
         (np.array(5), f"<numpy.ndarray shape=() dtype={np.array(5).dtype}>"),
         (np.full(1, None, dtype=object), "<numpy.ndarray shape=(1,) dtype=object>"),
-        (np.ma.masked, "<numpy.ma.MaskedConstant shape=() dtype=float64>"),
+        (np.ma.masked, f"<{type(np.ma.masked).__module__}.MaskedConstant shape=() dtype=float64>"),
         (np.random.default_rng(1), "<numpy.random._generator.Generator>"),
         (np.float32, "<builtins.type>"),
     ]
