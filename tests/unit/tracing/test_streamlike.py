@@ -189,9 +189,13 @@ NOT_FOLLOWED: dict[str, Callable[[], Any]] = {
     "match": lambda: re.match("a", "a"),
     "awaitable of an async generator": lambda: agen().asend(None),
     "exit stack": contextlib.ExitStack,
-    "stream reader": lambda: asyncio.StreamReader(loop=asyncio.new_event_loop()),
+    "stream reader": lambda: asyncio.run(reader()),
     "module": lambda: itertools,
 }
+
+
+async def reader() -> asyncio.StreamReader:
+    return asyncio.StreamReader()
 
 
 async def agen() -> AsyncIterator[int]:
