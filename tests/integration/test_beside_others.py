@@ -199,10 +199,5 @@ def test_logfires_shutdown_ends_the_provider_and_every_call_before_it_is_scored_
     assert len(beside.places.logs("ours")) == CALLS
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="at exit an exporter of ours in somebody else's provider is ended by that provider, which keeps to no limit",
-)
 def test_an_application_with_a_provider_of_its_own_and_nobody_at_our_endpoint_ends_in_time(run: Run) -> None:
     run("empty", "spangrade", trace="spangrade", endpoint="http://127.0.0.1:9")

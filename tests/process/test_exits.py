@@ -69,6 +69,26 @@ def test_a_collector_that_is_away_or_wedged_costs_the_budget_at_most(
     assert took < BUDGET_S
 
 
+@pytest.mark.parametrize("collector", ["refused", "wedged"])
+def test_where_our_exporter_stands_in_an_applications_own_provider_the_budget_is_the_same(
+    hole: str, collector: str
+) -> None:
+    """That provider ends its processors at exit, and keeps to no limit; one more `configure` doubles nothing."""
+    theirs = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider())
+"""
+    code = theirs + CODE.replace(
+        "for n in range(3)", "sg.configure(endpoint=endpoint, tracer_provider=TracerProvider())\nfor n in range(3)"
+    )
+    done = run_program(code, hole if collector == "wedged" else refused(), "unjudged", "code")
+    took = time.time() - json.loads(done.stdout)
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
+    assert took < BUDGET_S
+
+
 def test_a_judge_in_flight_at_the_exit_is_waited_for(receiver: ReceiverProcess, judge: Judge) -> None:
     judge.delay = 2.0
     done = run_program(CODE, receiver.base_url, "judged", "code")

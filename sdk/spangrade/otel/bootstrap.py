@@ -1,5 +1,6 @@
 """`configure`, `flush` and `shutdown`: the wiring of the SDK, and its only global state beside the engine."""
 
+import atexit
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from spangrade._switches import disabled, sdk_disabled
 from spangrade._threads import unbound
 from spangrade.delivery.hold import FOREIGN_MAX_SPANS, MAX_SPANS
 from spangrade.judges.providers import close_connections
+from spangrade.otel.ending import end_exports, failures, flush_exports
 from spangrade.otel.engine import EXIT_BUDGET_S, EXPORT_S, Engine, bounded, current_engine, set_engine
 from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import live_exporters
@@ -30,6 +32,7 @@ from spangrade.tracing.open_streams import any_open, end_open_streams
 _lock = threading.RLock()
 _ending = threading.RLock()
 _runtime: Runtime | None = None
+_earlier: list[Runtime] = []  # of other providers, which an earlier `configure` was about: their spans go on as well
 
 
 def configure(
@@ -100,9 +103,12 @@ def configure(
     )
     global _runtime
     with _lock:
-        runtime = attach(said, _runtime)
+        given = said.tracer_provider
+        before = next((one for one in _earlier if given is not None and one.provider is given), _runtime)
+        runtime = attach(said, before)
         if runtime is None:
             return
+        _keep(runtime)
         old = current_engine()
         log_events = log_pipeline(runtime, said)
         ledger = old.ledger if old is not None else None
@@ -119,6 +125,23 @@ def configure(
     log.info("spangrade is on", mode=mode_of(runtime), evaluators=names or "none")
 
 
+def _keep(runtime: Runtime) -> None:
+    """Another runtime than this one is not forgotten: its provider is flushed with this one's, and ended with it."""
+    known = [*_earlier, _runtime]
+    _earlier[:] = [
+        one
+        for one in known
+        if one is not None
+        and one is not runtime
+        and one.provider is not runtime.provider
+        and not (one.processor is not None and one.processor.ended)
+    ]
+
+
+def _runtimes() -> list[Runtime]:
+    return [*_earlier, *([] if _runtime is None else [_runtime])]
+
+
 def ensure_engine() -> None:
     """For set-ups without a call to `configure` (the exporter's entry point): evaluators from ``SPANGRADE_CONFIG``."""
     if current_engine() is None and not disabled() and not sdk_disabled():
@@ -132,6 +155,9 @@ def _start(engine: Engine) -> None:
     engine.on_fork.append(_forked)
     set_engine(engine)
     _arm()
+    # Hooks run in reverse order, and a provider that was made since has one of its own, which keeps to no limit.
+    atexit.unregister(_exit.run)
+    atexit.register(_exit.run)
 
 
 def _arm() -> None:
@@ -145,8 +171,8 @@ def _forked() -> None:
     global _lock, _ending
     _lock, _ending = threading.RLock(), threading.RLock()
     _retiring.clear()
-    if _runtime is not None:
-        _runtime.retiring.clear()
+    for runtime in _runtimes():
+        runtime.retiring.clear()
     _sigterm.disarm()
 
 
@@ -187,10 +213,10 @@ def flush(timeout: float = 30.0) -> bool:
         return max(0.0, end - time.monotonic())
 
     with _guard.guard("flush"):
-        engine, runtime = current_engine(), _runtime
+        engine, runtime, runtimes = current_engine(), _runtime, _runtimes()
         if engine is not None:
             engine.pipeline.check_fork()
-        failed = _failures(runtime)
+        failed = failures(runtimes)
         if live_exporters() and runtime is not None:  # their spans still stand in the batch before them
             bounded(lambda: flush_provider(runtime.provider, left()), left() * 0.3)
         for old in list(_retiring):
@@ -200,20 +226,12 @@ def flush(timeout: float = 30.0) -> bool:
             done = engine.flush(left() - min(EXPORT_S, left() * 0.3)) and done
         for exporter in live_exporters():
             done = bounded(lambda exporter=exporter: exporter.force_flush(int(left() * 1000)), left()) and done  # type: ignore[misc]
-        if runtime is not None:
-            behind = runtime.processor.next if runtime.processor is not None else None
-            if behind is not None:  # first: our processor would wait again, for what could not be waited for above
-                bounded(lambda: behind.force_flush(int(left() * 1000)), left())
-            done = bounded(lambda: flush_provider(runtime.provider, left()), left()) and done
-        lost = _failures(runtime) - failed
+        done = flush_exports(runtimes, left()) and done
+        lost = failures(runtimes) - failed
         done = done and not lost
         if not done and engine is not None:
             seldom("flush", "spangrade's flush ended with work left", **engine.left(), failed_exports=lost)
     return done
-
-
-def _failures(runtime: Runtime | None) -> int:
-    return sum(one.failures for one in runtime.settling) if runtime is not None else 0
 
 
 def shutdown() -> None:
@@ -235,7 +253,9 @@ def shutdown() -> None:
 def _shutdown() -> None:
     global _runtime
     with _lock:
-        runtime, _runtime = _runtime, None
+        runtime, runtimes = _runtime, _runtimes()
+        _runtime = None
+        _earlier.clear()
         engine = current_engine()
     _exit.disarm()
     _sigterm.disarm()
@@ -254,25 +274,11 @@ def _shutdown() -> None:
             engine.finish(max(0.5, end - time.monotonic()))
             for exporter in scoring_exporters:
                 bounded(exporter.force_flush, max(0.2, end - time.monotonic()))
-            if runtime is not None:
-                _end_exports(runtime, end)
+            end_exports(runtimes, end)
         finally:
             engine.close_accounts()
             set_engine(None)
             close_connections()
-
-
-def _end_exports(runtime: Runtime, end: float) -> None:
-    if not runtime.own_provider:
-        left = max(0.2, end - time.monotonic())
-        bounded(lambda: flush_provider(runtime.provider, left), left)
-        return
-    for thread in runtime.retiring:
-        thread.join(max(0.1, (end - time.monotonic()) / 2))
-    done = bounded(runtime.provider.shutdown, max(0.3, end - time.monotonic() - 0.2))
-    if not done:  # an exporter that retries into the void listens to its own shutdown
-        for exporter in runtime.settling:
-            bounded(exporter.shutdown, 0.2)
 
 
 def _end() -> None:
