@@ -16,7 +16,7 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from spangrade._values import cut, valid
-from spangrade_agent.codec_json_fields import Fault, Field, Shape, shape_of
+from spangrade_agent.codec_json_fields import Fault, Field, Shape, beyond_64_bits, shape_of, whole_number
 
 #: The lists whose elements OTLP's partial success counts.
 COUNTED: Final = frozenset({"spans", "logRecords", "dataPoints"})
@@ -76,7 +76,7 @@ def read_json(body: bytes, request: Message) -> Losses:
     """
     name = request.DESCRIPTOR.name
     try:
-        data = json.loads(body)
+        data = json.loads(body, parse_int=whole_number)
     except RecursionError:
         raise BadRequest("the body is no JSON that can be read: nested too deep") from None
     except json.JSONDecodeError as fault:
@@ -142,6 +142,8 @@ def _set(message: Any, field: Field, value: Any, shape: Shape, losses: Losses, d
         child = getattr(message, field.name)
         child.SetInParent()  # {} is a field that is set, not the same as nothing
         _fill(child, value, shape_of(field.message_type), losses, depth + 1)
+    elif field.name == "int_value" and shape.name == "AnyValue" and (text := beyond_64_bits(value)) is not None:
+        message.string_value = text  # a hash, an id: as text it is still what was meant
     else:
         setattr(message, field.name, field.read(value))
     return 0

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from spangrade._values import valid
+from spangrade._values import MAX_CHARS, cut, valid
 
 _OLD_NAMES: Final = {  # until OTLP 0.15 a scope was an instrumentation library
     "scope_spans": "instrumentationLibrarySpans",
@@ -20,6 +20,8 @@ _OLD_NAMES: Final = {  # until OTLP 0.15 a scope was an instrumentation library
 }
 _ID_BYTES: Final = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _INT_DIGITS: Final = 24  # more than any 64-bit integer has
+_READ_DIGITS: Final = 4_000  # Python reads no more of an integer
+_INT64: Final = 2**63
 
 
 class Fault(Exception):
@@ -110,6 +112,31 @@ def _bool(value: Any) -> bool:
     return value
 
 
+class LongNumber(str):
+    """The digits of an integer that are too many to be read as one."""
+
+    __slots__ = ()
+
+
+def whole_number(digits: str) -> int | LongNumber:
+    """For the JSON reader: one such number must not cost the request."""
+    return int(digits) if len(digits) <= _READ_DIGITS else LongNumber(digits)
+
+
+def beyond_64_bits(value: Any) -> str | None:
+    """The text of an integer that no attribute can hold as a number; None for all that is no such integer."""
+    if type(value) is float and value.is_integer():  # so JavaScript writes a large one
+        value = int(value)
+    if type(value) is int:
+        return None if -_INT64 <= value < _INT64 else cut(str(value), MAX_CHARS)
+    digits = value.removeprefix("-") if isinstance(value, str) else ""
+    if not (digits.isascii() and digits.isdigit()) or len(digits) < _INT_DIGITS - 5:
+        return None
+    if len(digits) < _INT_DIGITS and -_INT64 <= int(value) < _INT64:
+        return None
+    return cut(str(value), MAX_CHARS)
+
+
 def _integer(value: Any) -> int:
     if type(value) is int:
         return value
@@ -136,7 +163,7 @@ def _enum_reader(enum: EnumDescriptor) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         if type(value) is str and value in names:
             return names[value]
-        if type(value) is str and not value.removeprefix("-").isdigit():
+        if isinstance(value, LongNumber) or (type(value) is str and not value.removeprefix("-").isdigit()):
             return 0
         number = _integer(value)
         return number if number in numbers else 0
