@@ -7,7 +7,7 @@ import pytest
 from opentelemetry import trace as trace_api
 from opentelemetry.util._once import Once
 
-from spangrade import _log
+from spangrade import _frozen, _log
 from spangrade.delivery import exporter_lines
 from spangrade.otel import bootstrap, said
 from spangrade.testing import CollectingExporter, no_swallowed_faults
@@ -42,6 +42,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(said, "METRIC_HOLD_S", said.JUDGE_HOLD_S)
     _forget_global_provider()
     _log.forget_said()
+    monkeypatch.setattr(_frozen, "_wary", 0)
     exporter_lines.forget_lines()
     yield
     bootstrap.shutdown()

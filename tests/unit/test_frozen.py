@@ -100,10 +100,9 @@ def written(value: Any, kind: str, *, lazily: bool) -> dict[str, Any]:
         capture.write_input(sink, kind, value)  # type: ignore[arg-type]
         capture.write_output(sink, kind, value)  # type: ignore[arg-type]
     elif value is not None:
-        entries, _ = capture.frozen_input(kind, value)
-        entry, _ = capture.frozen_output(kind, value)
-        for write, name, held in (*entries, entry):
-            write(sink, name, held)
+        given, gave = capture.frozen_input(kind, value)[0], capture.frozen_output(kind, value)[0]
+        capture.Written.write_given(sink, kind, given)
+        capture.Written.write_gave(sink, kind, gave)
     return sink
 
 
@@ -237,6 +236,20 @@ def test_a_large_value_costs_no_more_than_its_bounds(name: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 80_000_000
+
+
+@pytest.mark.parametrize("text", ["é", "漢", "\U0001f600", "\ud800"])
+def test_after_one_text_that_was_far_too_long_the_next_are_not_even_encoded(text: str) -> None:
+    value = {"messages": [{"role": "user", "content": [{"type": "text", "text": text * 10_000_000}]}]}
+    with pytest.raises(NotPlain):
+        freeze(value)
+    assert thaw(freeze({"a": ["small"]})[0]) == {"a": ["small"]}
+    tracemalloc.start()
+    with pytest.raises(NotPlain):
+        freeze(value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
 
 
 def test_a_dict_that_another_thread_changes_meanwhile_is_recorded_or_named() -> None:
