@@ -70,8 +70,11 @@ def configure(
         take_over: put an existing provider's exporting processors behind ours, so that its spans are held too.
         score: ``here``, or ``agent``: trace only, and leave scoring to the agent that the spans go to.
         hold: seconds a call may wait for its judges, default 5; for metrics at most 1 of these.
-        redact: a function of a text, applied before a judge or an exporter of ours sees it.
+        redact: a function of a text, applied once to every text of a span before it leaves through us, to scores and their
+            explanations, and to what a judge sees; metrics see the text itself. It runs on our threads, except before a
+            processor of the application's own. Where it raises, the text is withheld.
         export_content: False: users' text is taken off the spans after scoring.
+            In late mode neither touches the spans, which somebody else exports: only the scores.
         instrument: existing instrumentations to switch on where they are installed, such as ``["openai"]``.
         config_file: YAML with the same keys, default ``SPANGRADE_CONFIG``; an argument wins over it.
 
