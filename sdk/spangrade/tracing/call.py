@@ -252,7 +252,10 @@ class Block:
     __slots__ = ("_token", "call")
 
     def __init__(self, name: str, kind: str) -> None:
-        self.call = TracedCall(name, kind, _where())
+        try:
+            self.call = TracedCall(name, kind, _where())
+        except RecursionError:
+            self.call = TracedCall(name, kind, None)
         self._token = None if self.call.silent else place.enter(self.call.context)
 
     def exit(self, fault: BaseException | None, *, here: bool = True) -> None:

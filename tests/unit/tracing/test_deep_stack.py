@@ -122,6 +122,20 @@ def test_with_40_levels_left_a_call_is_traced_in_full(traced: Spans) -> None:
     assert {"input.value", "output.value", "metadata"} <= set(call.attributes)
 
 
+def test_a_block_and_the_setters_ask_for_no_more_of_the_stack_than_a_few_calls(traced: Spans) -> None:
+    def says(_: Any) -> int:
+        with sg.trace("block"):
+            return 1
+
+    for left in range(12, 100):
+        with sg.trace("outer"):
+            assert with_left(left, says, None) == 1
+            assert with_left(left, lambda _: sg.set_metadata(a=1), None) is None
+            assert with_left(left, sg.set_input, None) is None
+    assert {span.name for span in traced.all()} == {"outer", "block"}
+    assert Spans.open() == 0
+
+
 def test_the_applications_own_endless_recursion_is_no_fault_of_ours(traced: Spans) -> None:
     @sg.trace
     def endless(n: int) -> int:
