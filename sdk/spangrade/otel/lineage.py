@@ -2,7 +2,10 @@
 
 import os
 import threading
+import time
 import weakref
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -13,7 +16,9 @@ from spangrade.samples.reading import ROOT_KINDS
 from spangrade.samples.window import Lineage
 
 MAX_OPEN: Final = 16_384
-_EVERY: Final = 64  # spans, after which the bound is looked at
+MAX_AGE_S: Final = 6 * 3_600.0
+_EVERY: Final = 64  # spans, after which the bounds are looked at
+_MARKS: Final = 64  # in `MAX_AGE_S`: what is older is told as exactly as that
 _MAX_DEPTH: Final = 256  # deeper nesting than this is a ring of repeated ids
 _CLIMB: Final = (None,) * _MAX_DEPTH
 
@@ -22,10 +27,11 @@ class _Open(Lineage):
     """One started span, which becomes its own lineage when it ends. ``above`` is kept after that one has ended, so that the
     climb does not stop at it."""
 
-    __slots__ = ("_kind", "_span", "above", "ended", "has_calls", "key")
+    __slots__ = ("_kind", "_span", "above", "ended", "has_calls", "key", "number")
 
-    def __init__(self, key: tuple[int, int], above: "_Open | None", kind: str | None, span: Any) -> None:
+    def __init__(self, key: tuple[int, int], above: "_Open | None", kind: str | None, span: Any, number: int) -> None:
         self.key = key
+        self.number = number  # in the order of their starts
         self.above = above
         self.ended = self.has_calls = False
         self._kind = kind
@@ -39,12 +45,15 @@ class _Open(Lineage):
 
 
 class OpenSpans:
-    """Bounded: past `MAX_OPEN` the oldest is forgotten; what ends below a forgotten one then counts as topmost."""
+    """Bounded: past `MAX_OPEN` the oldest is forgotten, and what is older than `MAX_AGE_S` when others start; what ends
+    below a forgotten one then counts as topmost."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._open: dict[tuple[int, int], _Open] = {}
         self._lock = threading.RLock()
         self._started = 0
+        self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque()  # at that time that one was the last to have started
         _all.add(self)
 
     def __len__(self) -> int:
@@ -64,12 +73,23 @@ class OpenSpans:
         above = None if under is None else opened.get(under)
         if above is not None and above.ended:
             above = above.above
-        opened[key] = _Open(key, above, kind, span)
-        self._started += 1
-        if self._started % _EVERY == 0 and len(opened) > MAX_OPEN:
-            with self._lock:
-                while len(opened) > MAX_OPEN:
-                    opened.pop(next(iter(opened)), None)
+        self._started = number = self._started + 1
+        opened[key] = _Open(key, above, kind, span, number)
+        if number % _EVERY == 0:
+            self._forget(opened, number)
+
+    def _forget(self, opened: dict[tuple[int, int], _Open], number: int) -> None:
+        with self._lock:
+            now, marks, old = self._clock(), self._marks, 0
+            if not marks or now - marks[-1][0] >= MAX_AGE_S / _MARKS:
+                marks.append((now, number))
+            while now - marks[0][0] >= MAX_AGE_S:
+                old = marks.popleft()[1]
+            while len(opened) > MAX_OPEN or (old and opened):
+                oldest = _first(opened)
+                if oldest is None or (len(opened) <= MAX_OPEN and oldest.number > old):
+                    break
+                opened.pop(oldest.key, None)
 
     def ended(self, key: tuple[int, int], *, is_call: bool) -> tuple[Lineage, bool]:
         """A span ends: its lineage, and whether calls ended below it whose root it is."""
@@ -113,6 +133,14 @@ class OpenSpans:
         """In a forked child open spans are the parent's: what ends here has no ancestor in this process."""
         self._open = {}
         self._lock = threading.RLock()
+
+
+def _first(opened: dict[tuple[int, int], _Open]) -> _Open | None:
+    while True:
+        try:
+            return next(iter(opened.values()), None)
+        except RuntimeError:  # another thread's span has just started or ended
+            continue
 
 
 _all: weakref.WeakSet[OpenSpans] = weakref.WeakSet()
