@@ -75,8 +75,15 @@ def configure(
             processor of the application's own. Where it raises, the text is withheld.
         export_content: False: users' text is taken off the spans after scoring.
             In late mode neither touches the spans, which somebody else exports: only the scores.
-        instrument: existing instrumentations to switch on where they are installed, such as ``["openai"]``.
+        instrument: libraries, such as ``["openai", "anthropic"]``, whose existing instrumentation is switched on where
+            it is installed. One for each: what is on already, else OpenInference's, else another that captures text,
+            else OpenTelemetry's own (which captures text only with
+            ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY``; said if not). A package's name asks for
+            just that one. What is missing is logged once, with the command that installs it.
         config_file: YAML with the same keys, default ``SPANGRADE_CONFIG``; an argument wins over it.
+
+    A provider that the application sets after this call is refused by OpenTelemetry, with its own warning: call
+    `configure` after whoever sets one. Spans that a head sampler drops are not scored.
 
     ``SPANGRADE_DISABLED=true`` makes this do nothing at all; ``SPANGRADE_SCORING=off`` traces without scoring.
 
