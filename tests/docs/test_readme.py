@@ -52,6 +52,17 @@ def test_every_other_python_block_runs(block: int) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_pool_that_is_given_the_context_does_its_work_within_the_call() -> None:
+    (block,) = [block for block in BLOCKS if "copy_context().run" in block]
+    with ReceiverProcess() as receiver:
+        done = run(block, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.base_url)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        spans = {span["name"]: span for span in receiver.spans()}
+    assert spans["search"]["parent_span_id"] == spans["answer"]["span_id"]
+    (event,) = spans["answer"]["events"]
+    assert event["attributes"]["gen_ai.evaluation.score.value"] == 1.0
+
+
 @pytest.mark.parametrize(
     "example", sorted(p.name for p in (REPOSITORY / "examples").glob("*.py") if p.name != "__init__.py")
 )

@@ -137,15 +137,8 @@ def configure(
 
 def _keep(runtime: Runtime) -> None:
     """Another runtime than this one is not forgotten: its provider is flushed with this one's, and ended with it."""
-    known = [*_earlier, _runtime]
-    _earlier[:] = [
-        one
-        for one in known
-        if one is not None
-        and one is not runtime
-        and one.provider is not runtime.provider
-        and not (one.processor is not None and one.processor.ended)
-    ]
+    others = [one for one in _runtimes() if one is not runtime and one.provider is not runtime.provider]
+    _earlier[:] = [one for one in others if one.processor is None or not one.processor.ended]
 
 
 def _runtimes() -> list[Runtime]:
