@@ -104,21 +104,15 @@ class TracedCall:
         if here is None:  # without a span: the call runs as if untraced
             self.context = otel_context.get_current()
             return
-        frozen, size = None, 0
-        try:
-            if _State.lazy is not None and given is not None:
-                frozen, size = capture.frozen_input(kind, given)
-        except RecursionError:
-            raise
-        except Exception as fault:  # noqa: BLE001
-            _guard.swallowed("trace.input", fault)
         # The duration by a clock that nobody sets: the wall clock may step while a call runs.
         self._wall, self._began = time_ns(), monotonic_ns()
         try:
             if _State.lazy is not None:
-                self.span = span = _State.lazy.start(name, kind, here, self._wall, frozen, size)
+                self.span = span = _State.lazy.start(name, kind, here, self._wall)
                 if type(span).__base__ is LazySpan:
                     self._lazy = span  # type: ignore[assignment]
+                elif type(span) is NonRecordingSpan:  # the sampler drops it: nothing is worth looking at
+                    given = None
             else:
                 first = capture.first_attributes(kind, name)
                 self.span = _State.tracer.start_span(name, here, attributes=first, start_time=self._wall)
@@ -127,8 +121,18 @@ class TracedCall:
         except Exception as fault:  # noqa: BLE001
             _guard.swallowed("trace.start", fault)
         self.context = place.within(here, self.span, _CURRENT, self)
-        if self._lazy is None and given is not None:
+        if given is None:
+            return
+        if self._lazy is None:
             self.input(given)
+            return
+        try:
+            frozen, size = capture.frozen_input(kind, given)
+            self._lazy.give(frozen, size)
+        except RecursionError:  # the span has started, and ends without it
+            pass
+        except Exception as fault:  # noqa: BLE001
+            _guard.swallowed("trace.input", fault)
 
     @property
     def silent(self) -> bool:
@@ -197,6 +201,9 @@ class TracedCall:
             if self._first_chunk is not None:
                 entries += ((write_one, s.TIME_TO_FIRST_CHUNK, self._first_chunk),)
         if span is None:
+            if type(self.span) is NonRecordingSpan:
+                self.ended = True
+                return
             self.output(result)
             for _, key, value in entries:
                 self.note(key, value)

@@ -105,6 +105,13 @@ class LazySpan(Span):
                     self._made_lock = RLock()
         return self._made_lock
 
+    def give(self, frozen: Any, size: int) -> None:
+        """Keep the input, frozen, at the start."""
+        self._given = frozen
+        self.size += size
+        if self._made_lock is not None:  # somebody has read it already, or does so now
+            self.record((self._recipe.write_given, self.kind_of_call, frozen), 0)
+
     def record(self, entry: Entry, size: int) -> None:
         """Keep something, to be written when somebody reads; at once if somebody has."""
         with self._lock:

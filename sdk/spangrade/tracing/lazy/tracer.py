@@ -62,7 +62,8 @@ class LazyTracer:
         self._sampler = sampler
         # A sampler that always says yes, and adds nothing, need not be asked.
         by_parent = type(sampler) is sampling.ParentBased
-        self._root_on = (sampler._root if by_parent else sampler) is sampling.ALWAYS_ON
+        self._root_sampler = sampler._root if by_parent else sampler
+        self._root_on = self._root_sampler is sampling.ALWAYS_ON
         self._child_on = (sampler._local_parent_sampled if by_parent else sampler) is sampling.ALWAYS_ON
         metrics = getattr(tracer, "_tracer_metrics", None)
         self._metrics = None if type(metrics).__name__ in ("NoOpTracerMetrics", "NoneType") else metrics
@@ -90,8 +91,8 @@ class LazyTracer:
             },
         )
 
-    def start(self, name: str, kind_of_call: str, here: Context, start_time: int, given: Any, size: int) -> Span:
-        """Start a span under the one in ``here``, with its input ``given``, frozen; time in nanoseconds since the epoch."""
+    def start(self, name: str, kind_of_call: str, here: Context, start_time: int) -> Span:
+        """Start a span under the one in ``here``; time in nanoseconds since the epoch."""
         tracer = self._tracer
         if (
             tracer.resource is not self._resource  # a fork changes it
@@ -103,9 +104,9 @@ class LazyTracer:
             return tracer.start_span(name, here)
         span: LazySpan = _bare(self._span_class)
         span._name, span.kind_of_call, span._start_time = name, kind_of_call, start_time
-        span._given, span.size, span._entries, span._status = given, size, (), UNSET
+        span._entries, span._status, span.size = (), UNSET, 0
         span.filled = span.made_events = span._links_made = span._context_made = span._made_lock = None
-        span._gave = span._end_time = None
+        span._given = span._gave = span._end_time = None
         self._place(span, here.get(SPAN_KEY))
         root, flags = span._under is None, span.flags
         sure = self._root_on if root else self._child_on and flags & _SAMPLED and span.parent_ids is not None
@@ -139,7 +140,8 @@ class LazyTracer:
     def _ask(self, span: LazySpan, here: Context) -> bool:
         """Do as the sampler says, and count for the SDK's own instruments; False if nothing is to be recorded."""
         first = self._recipe.first(span.kind_of_call, span._name)
-        result = self._tracer.sampler.should_sample(here, span.ids[0], span._name, SpanKind.INTERNAL, first, ())
+        sampler = self._root_sampler if span._under is None else self._sampler
+        result = sampler.should_sample(here, span.ids[0], span._name, SpanKind.INTERNAL, first, ())
         decision: Any = result.decision
         sampled, recording = decision.is_sampled(), decision.is_recording()
         span.flags = _FLAGS[(_SAMPLED if sampled else 0) | (span.flags & _RANDOM)]
