@@ -93,11 +93,11 @@ class SpangradeProcessor(SpanProcessor):
 
     def forward(self, span: ReadableSpan) -> None:
         """Hand a span on, as the content policy lets it leave. Raises what ``next`` raises."""
-        assert self.next is not None
-        engine = last_engine()
-        if engine is not None and not self.settles:
+        next_hop = self._next
+        assert next_hop is not None
+        if not self.settles and (engine := last_engine()) is not None:
             span = engine.policy.span(span)
-        self.next.on_end(span)
+        next_hop.on_end(span)
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Remember an open span; a few hundred nanoseconds."""
@@ -118,8 +118,10 @@ class SpangradeProcessor(SpanProcessor):
                 return
         except Exception as fault:  # noqa: BLE001 - a fault of ours
             _guard.swallowed("processor.on_end", fault)
-        with _guard.guard("processor.next"):
+        try:
             self.forward(span)
+        except Exception as fault:  # noqa: BLE001 - the next hop's
+            _guard.swallowed("processor.next", fault)
 
     def _offer(self, span: Any) -> bool:
         """True when the span is held (it will be forwarded later)."""

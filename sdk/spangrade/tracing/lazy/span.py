@@ -161,6 +161,8 @@ class LazySpan(Span):
     @property
     def _events(self) -> Any:  # type: ignore[override]
         if self.made_events is None:
+            if self._end_time is not None:  # and none will come
+                return _NOTHING
             with self._lock:
                 if self._end_time is not None:
                     return _NOTHING
@@ -171,6 +173,8 @@ class LazySpan(Span):
     @property
     def _links(self) -> Any:  # type: ignore[override]
         if self._links_made is None:
+            if self._end_time is not None:
+                return _NOTHING
             with self._lock:
                 if self._end_time is not None:
                     return _NOTHING
