@@ -164,8 +164,6 @@ class LazySpan(Span):
             if self._end_time is not None:  # and none will come
                 return _NOTHING
             with self._lock:
-                if self._end_time is not None:
-                    return _NOTHING
                 if self.made_events is None:
                     self.made_events = BoundedList(self._limits.max_events)
         return self.made_events
@@ -176,8 +174,6 @@ class LazySpan(Span):
             if self._end_time is not None:
                 return _NOTHING
             with self._lock:
-                if self._end_time is not None:
-                    return _NOTHING
                 if self._links_made is None:
                     self._links_made = BoundedList(self._limits.max_links)
         return self._links_made
