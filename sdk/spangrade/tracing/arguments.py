@@ -123,6 +123,8 @@ def arguments_by(
         ConfigError: names that are no list of texts; both were given. And what it returns, for a name that the function
             does not have.
     """
+    if capture is True and ignore == ():  # as most have it; of a block that is written in a hot loop, too
+        return Arguments
     but = _names("ignore_inputs", ignore)
     if capture is not True and but:
         raise ConfigError("trace: give capture_input or ignore_inputs, not both")

@@ -127,7 +127,7 @@ def test_a_block_and_the_setters_ask_for_no_more_of_the_stack_than_a_few_calls(t
         with sg.trace("block"):
             return 1
 
-    for left in range(12, 100):
+    for left in range(30, 100):
         with sg.trace("outer"):
             assert with_left(left, says, None) == 1
             assert with_left(left, lambda _: sg.set_metadata(a=1), None) is None
