@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from spangrade import _classes, _media
 from spangrade._classes import type_name
-from spangrade._secrets import HIDDEN, is_secret, said
+from spangrade._secrets import HIDDEN, MAX_NAME, is_secret, said
 from spangrade._text import bounded, cut, fit
 
 MAX_NODES: Final = 20_000
@@ -136,6 +136,7 @@ class Walk:
     def pairs(self, taken: Iterable[tuple[Any, Any]], size: int, depth: int) -> dict[str, Any]:
         """The same of keys and values."""
         out: dict[str, Any] = {}
+        captured = self._captured
         flat = _ITEM_BYTES if self._captured else 0
         for key, item in taken:
             if self._left <= 0 or self._nodes <= 0:
@@ -144,7 +145,7 @@ class Walk:
             self._nodes -= 1
             self._left -= flat
             name = self.text(key) if type(key) is str else self._key(key)
-            if self.hides(name, item):
+            if captured and len(name) <= MAX_NAME and said(name) and is_secret(name, item):
                 item = HIDDEN  # noqa: PLW2901
             out[name] = self.visit(item, depth)
         if size > 0:
