@@ -220,7 +220,9 @@ def flush(timeout: float = 30.0) -> bool:
         if engine is not None:
             engine.pipeline.check_fork()
         failed = failures(runtimes)
-        if live_exporters() and runtime is not None:  # their spans still stand in the batch before them
+        # Where a ScoringExporter scores, its spans still stand in the batch before it. Not where a processor of ours does:
+        # what it holds for a judge would leave without.
+        if live_exporters() and runtime is not None and runtime.processor is None:
             bounded(lambda: flush_provider(runtime.provider, left()), left() * 0.3)
         for old in list(_retiring):
             done = old.wait_finished(left() * 0.5) and done
@@ -269,7 +271,7 @@ def _shutdown() -> None:
     with _guard.guard("shutdown"):
         try:
             scoring_exporters = live_exporters()
-            if scoring_exporters:  # the last spans still stand in the batch before them
+            if scoring_exporters and (runtime is None or runtime.processor is None):  # as in `flush`
                 provider: Any = runtime.provider if runtime is not None else trace_api.get_tracer_provider()
                 bounded(lambda: flush_provider(provider, EXIT_BUDGET_S * 0.3), EXIT_BUDGET_S * 0.3)
             for old in list(_retiring):

@@ -135,7 +135,9 @@ class Timer:
 
     def _next(self) -> Any:
         """The next item. Raises Empty when none has come until the next tick."""
-        if time.monotonic() >= self._often_until:
+        if (
+            time.monotonic() >= self._often_until or self._queue_kind.__module__ != "_queue"
+        ):  # greenlets wake at no cost
             return self._queue.get(timeout=self._until_tick())
         try:
             return self._queue.get_nowait()

@@ -23,7 +23,7 @@ from spangrade.model.outcome import Outcome, ScoreRecord, SpanRef
 from spangrade.model.score import Graded
 from spangrade.otel import sdk_private
 from spangrade.otel.engine import current_engine
-from spangrade.testing import CollectingExporter, event_scores
+from spangrade.testing import CollectingExporter, ScriptedJudgeClient, event_scores
 
 
 def yes(sample: sg.Sample) -> bool:
@@ -79,7 +79,8 @@ def test_a_given_provider_stays_the_one_that_calls_are_traced_through(exporter: 
     sg.configure(metrics=["length_words"])
     call("two")
     assert sg.flush(5)
-    assert [list(event_scores(span)) for span in exporter.spans] == [["yes"], ["length_words"]]
+    spans = sorted(exporter.spans, key=lambda span: span.start_time or 0)  # two engines' threads export them
+    assert [list(event_scores(span)) for span in spans] == [["yes"], ["length_words"]]
 
 
 def test_redaction_outlives_the_shutdown(exporter: CollectingExporter) -> None:
@@ -300,3 +301,29 @@ def test_documents_of_a_retrieval_outside_of_any_call_go_nowhere_with_one_warnin
     lines = [record.getMessage() for record in caplog.records if "reach no sample" in record.getMessage()]
     assert len(lines) == 1
     assert "copy_context" in lines[0]
+
+
+def test_a_scoring_exporter_that_is_still_there_makes_no_held_span_leave_before_its_judge(
+    exporter: CollectingExporter,
+) -> None:
+    elsewhere = sg.ScoringExporter(CollectingExporter())  # of a provider that was replaced, say
+    asked = threading.Event()
+
+    def answers(_request: Any) -> str:
+        asked.wait(5)
+        return '{"reasoning": "fine", "verdict": "pass"}'
+
+    judge = sg.LlmJudge(name="helpful", criteria="helps", scale="binary", model="m").with_client(
+        ScriptedJudgeClient(answers)
+    )
+    sg.configure(judges=[sg.live(judge, rate=1.0)], exporter=exporter)
+
+    @sg.trace
+    def answer(question: str) -> str:
+        return question
+
+    answer("a")
+    threading.Timer(0.3, asked.set).start()
+    assert sg.flush(10)
+    assert set(event_scores(exporter.spans[0])) == {"helpful"}
+    elsewhere.shutdown()
