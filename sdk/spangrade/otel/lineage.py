@@ -71,8 +71,12 @@ class OpenSpans:
         """The same by its ids and its parent's in this process, and by its kind or what gives the span."""
         opened = self._open
         above = None if under is None else opened.get(under)
-        if above is not None and above.ended:
-            above = above.above
+        if above is not None:
+            if above.ended:
+                above = above.above
+            else:  # what has ended above it is no part of a climb, and would be kept as long as somebody starts a successor
+                while (over := above.above) is not None and over.ended:
+                    above.above = over.above
         self._started = number = self._started + 1
         opened[key] = _Open(key, above, kind, span, number)
         if number % _EVERY == 0:

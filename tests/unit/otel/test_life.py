@@ -23,6 +23,7 @@ from spangrade.model.outcome import Outcome, ScoreRecord, SpanRef
 from spangrade.model.score import Graded
 from spangrade.otel import sdk_private
 from spangrade.otel.engine import current_engine
+from spangrade.otel.lineage import OpenSpans
 from spangrade.testing import CollectingExporter, ScriptedJudgeClient, event_scores
 
 
@@ -327,3 +328,16 @@ def test_a_scoring_exporter_that_is_still_there_makes_no_held_span_leave_before_
     assert sg.flush(10)
     assert set(event_scores(exporter.spans[0])) == {"helpful"}
     elsewhere.shutdown()
+
+
+def test_a_chain_of_spans_of_which_each_starts_the_next_is_forgotten_as_it_ends() -> None:
+    spans = OpenSpans()
+    for n in range(1, 51):
+        spans.opened((1, n), (1, n - 1), "chain", None)
+        if n > 1:
+            spans.ended((1, n - 1), is_call=True)
+    at, kept = spans._open[1, 50].above, 0
+    while at is not None:
+        at, kept = at.above, kept + 1
+    assert kept <= 2
+    assert not spans.ended((1, 50), is_call=True)[0].under_call

@@ -1,8 +1,11 @@
 """A lazily filled span is the SDK's span for everybody who looks: the same program gives the same spans with and without."""
 
+import contextvars
 import cProfile
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -419,3 +422,43 @@ def test_a_traced_and_scored_call_takes_at_most_60_function_calls(exporter: Coll
         answers(question)
     assert sg.flush(5)
     assert function_calls(lambda: answers(question)) <= most
+
+
+def test_a_chain_of_calls_of_which_each_starts_the_next_keeps_none_of_those_before(
+    exporter: CollectingExporter,
+) -> None:
+    sg.configure(exporter=exporter)
+    contexts: list[Any] = [contextvars.copy_context()]
+    seen: list[Any] = []
+
+    @sg.trace
+    def polls(n: int) -> None:
+        span = trace_api.get_current_span()
+        assert isinstance(span, LazySpan)
+        seen.append(weakref.ref(span))
+        contexts.append(contextvars.copy_context())
+
+    for n in range(20):
+        contexts.pop(0).run(polls, n)
+    assert sg.flush(5)
+    parents = [span.parent for span in exporter.spans]
+    assert sum(parent is None for parent in parents) == 1
+    ids = {span.context.span_id for span in exporter.spans if span.context}
+    assert all(parent.span_id in ids for parent in parents if parent is not None)
+    exporter._spans.clear()
+    gc.collect()
+    assert sum(one() is not None for one in seen) <= 2  # the one that the last context holds
+
+
+def test_what_a_call_gave_counts_for_its_size_whoever_wrote_to_it_before(exporter: CollectingExporter) -> None:
+    sg.configure(exporter=exporter)
+
+    @sg.trace
+    def answers(question: str) -> str:
+        sg.set_session("s")
+        seen.append(trace_api.get_current_span())
+        return "x" * 50_000
+
+    seen: list[Any] = []
+    answers("q")
+    assert seen[0].size > 50_000

@@ -70,7 +70,9 @@ class LazySpan(Span):
     _name: str
     _start_time: int | None
     _status: Status
-    _under: "LazySpan | SpanContext | None"
+    # Its parent: a context, or what one of a span like this would say. Not that span: a task that starts its successor for
+    # ever would keep all that came before.
+    _under: "SpanContext | tuple[tuple[int, int], TraceFlags, TraceState | None] | None"
     filled: (
         BoundedAttributes | None
     )  # None: nobody has read or written attributes, and the kind is what it started with
@@ -187,8 +189,11 @@ class LazySpan(Span):
 
     @property
     def _parent(self) -> SpanContext | None:  # type: ignore[override]
-        under = self._under
-        return under._context if isinstance(under, LazySpan) else under
+        under: Any = self._under
+        if type(under) is not tuple:  # a SpanContext is a tuple of another class
+            return under  # type: ignore[no-any-return]
+        (trace_id, span_id), flags, state = under
+        return SpanContext(trace_id, span_id, False, flags, state)
 
     # --- the end --------------------------------------------------------------------------------------------------------
 
@@ -209,7 +214,7 @@ class LazySpan(Span):
                 self.size += size
                 if entries:
                     self._entries += entries
-        if not alone and not self._finish_shared(gave, end_time, entries):
+        if not alone and not self._finish_shared(gave, size, end_time, entries):
             return False
         if self._record_end_metrics is not None:
             self._record_end_metrics()
@@ -227,12 +232,13 @@ class LazySpan(Span):
                 _guard.swallowed("trace.processor", fault)
         return True
 
-    def _finish_shared(self, gave: Any, end_time: int, entries: tuple[Entry, ...]) -> bool:
+    def _finish_shared(self, gave: Any, size: int, end_time: int, entries: tuple[Entry, ...]) -> bool:
         with self._lock:
             if self._end_time is not None:
                 return False
             if self.filled is None:
                 self._gave = gave
+                self.size += size
                 self._entries += entries
             else:
                 for write, name, value in entries:

@@ -123,7 +123,8 @@ class LazyTracer:
         generator = self._tracer.id_generator
         span.trace_state = None
         if type(parent).__base__ is LazySpan:
-            span._under, above, span.flags, span.trace_state = parent, parent.ids, parent.flags, parent.trace_state
+            above, span.flags, span.trace_state = parent.ids, parent.flags, parent.trace_state
+            span._under = (above, span.flags, span.trace_state)
         else:
             under = parent.get_span_context() if parent is not None and isinstance(parent, Span) else None
             if under is None or not under.is_valid:
