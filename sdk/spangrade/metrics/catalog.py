@@ -5,13 +5,11 @@ import importlib
 from typing import Any
 
 from spangrade.errors import ConfigError
-from spangrade.metrics.builtin import overlap, rules
-from spangrade.metrics.local import LocalMetric, metric
+from spangrade.metrics.builtin.table import BUILTIN
+from spangrade.metrics.local import metric
 from spangrade.model.evaluator import Evaluator
 
-BUILTIN: dict[str, LocalMetric] = {
-    m.name: m for m in (overlap.overlap, rules.json_valid, rules.length_words, rules.no_refusal)
-}
+__all__ = ["BUILTIN", "resolve"]
 
 
 def resolve(given: Any) -> Evaluator:
@@ -32,13 +30,13 @@ def resolve(given: Any) -> Evaluator:
     )
 
 
-def _by_name(name: str) -> LocalMetric:
-    try:
-        return BUILTIN[name]
-    except KeyError:
+def _by_name(name: str) -> Evaluator:
+    if name not in BUILTIN:
         near = difflib.get_close_matches(name, BUILTIN, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"built-ins are {', '.join(BUILTIN)}"
-        raise ConfigError(f"metrics: no built-in metric {name!r}; {hint} (or 'module:name' for your own)") from None
+        raise ConfigError(f"metrics: no built-in metric {name!r}; {hint} (or 'module:name' for your own)")
+    found = _by_path(BUILTIN[name].path)
+    return resolve(found() if BUILTIN[name].factory else found)
 
 
 def _by_path(path: str) -> Any:
