@@ -141,6 +141,21 @@ def test_an_error_has_its_type_and_message_and_no_value() -> None:
     assert (result.value, result.label, result.passed) == (None, None, None)
 
 
+def test_of_several_scores_the_one_that_failed_is_shown_as_an_error_and_the_others_as_scores() -> None:
+    store = SampleStore()
+    key = begin(store, 1)
+    ref = SpanRef(1, 2)
+    good = ScoreRecord(ref, OVERLAP, Graded("overlap.a", 1.0, "pass", True), 5)
+    bad = ScoreRecord(ref, OVERLAP, Graded("overlap.b", explanation="no key"), 5, error_type="KeyError")
+    store.ended(key, OVERLAP, Outcome.SCORED, "", [good, bad], 1.0)
+    assert store.flush(30)
+    assert [(r.name, r.outcome, r.value, r.error_type) for r in only(store).results[:2]] == [
+        ("overlap.a", "scored", 1.0, None),
+        ("overlap.b", "error", None, "KeyError"),
+    ]
+    assert [s.id for s in store.recent(label="error")] == [only(store).id]
+
+
 @pytest.mark.parametrize("outcome", [Outcome.SKIPPED, Outcome.NOT_SAMPLED, Outcome.OVER_BUDGET, Outcome.DROPPED])
 def test_an_end_without_a_score_is_told_too(outcome: Outcome) -> None:
     store = SampleStore()

@@ -107,7 +107,8 @@ def scored(info: EvaluatorInfo, outcome: Outcome, reason: str, record: ScoreReco
         version=info.version,
         kind=info.kind,
         config_hash=info.config_hash,
-        outcome=outcome.value,
+        # Of several scores one may have failed: its line says so, whatever became of the pair.
+        outcome=Outcome.ERROR.value if failed and outcome is Outcome.SCORED else outcome.value,
         reason=bounded(reason, MAX_LABEL),
         value=None if failed else graded.value,
         label=None if failed or graded.label is None else texts.name(graded.label),

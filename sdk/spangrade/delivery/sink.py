@@ -126,7 +126,7 @@ class SpanSink:
             self._delivered(pair, "span_event", failure)
 
     def _delivered(self, pair: Pair, carrier: str, failure: str | None = None) -> None:
-        if self._closed or pair[0].error_type is not None:  # an error is sent, but it is no score
+        if self._closed or not _is_scored(pair):  # an error is sent, but it is no score
             return
         if failure is None:
             self.ledger.delivered(pair[0].evaluator, carrier)
@@ -136,7 +136,7 @@ class SpanSink:
     def _log_copy(self, held: Held, pair: Pair) -> None:
         """The second carrier of a score that leaves on (or as) a span."""
         with _guard.guard("sink.log_copy"):
-            if self._carriers.log(held, pair, None) and pair[0].error_type is None:
+            if self._carriers.log(held, pair, None) and _is_scored(pair):
                 self.ledger.also(pair[0].evaluator, "log_event")
 
     def _late(self, held: Held, pair: Pair) -> None:
@@ -163,6 +163,11 @@ class SpanSink:
                 sent = self._carriers.evaluation_span(held, record, heard.of_one)
             if not sent:
                 heard.of_one("no_carrier")
+
+
+def _is_scored(pair: Pair) -> bool:
+    """Whether there is a score among the pair's records: it is counted as one pair, whatever failed beside it."""
+    return any(record.error_type is None for record in pair)
 
 
 class _Heard:

@@ -36,14 +36,29 @@ class EvaluatorInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """One of an evaluator's several scores that could not be given while others may be there.
+
+    ``name``: the score's name on the wire, as `Graded` has it (``metric.key``). ``kind``: what becomes ``error.type``, few
+    different ones (an exception's class name). ``message``: why, for people.
+    """
+
+    name: str
+    kind: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What an evaluator returns to the pipeline: one or more scores, and what is known of how they came about.
 
-    ``details`` holds wire attributes (``spangrade.judge.model`` and the like).
+    ``details`` holds wire attributes (``spangrade.judge.model`` and the like). ``failures``: scores that failed. Beside
+    scores the pair is *scored*, and each failure leaves as an error of its own name; alone they make it an *error*.
     """
 
     scores: tuple[Graded, ...]
     details: Mapping[str, Any] = field(default_factory=FrozenDict)
+    failures: tuple[Failure, ...] = ()
 
 
 @runtime_checkable

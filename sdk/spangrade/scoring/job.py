@@ -10,7 +10,7 @@ from spangrade.errors import JudgeError
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
-from spangrade.model.score import FAIL, PASS, Skip
+from spangrade.model.score import FAIL, PASS, Graded, Skip
 from spangrade.samples.reading import Call
 from spangrade.scoring.redaction import Redact, redacted
 from spangrade.scoring.seam import Ticket
@@ -21,7 +21,7 @@ from spangrade.scoring.turn import Turn
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a pair ended."""
+    """How a pair ended. ``verdict``: what it gave; of an *error*, one that has only failures, if any."""
 
     outcome: Outcome
     reason: str = ""
@@ -44,8 +44,8 @@ class Owner(Protocol):
 
 @dataclass(eq=False)
 class Job:
-    """A sample with everything that grades it. ``results`` (metric name → pass, fail, error, skipped, or the label) feeds
-    the judges' ``when``."""
+    """A sample with everything that grades it. ``results`` (name of a metric, and of each of its scores where it gives
+    several → pass, fail, error, skipped, or the label) feeds the judges' ``when``."""
 
     owner: Owner
     call: Call
@@ -95,11 +95,20 @@ class Job:
     def metric_ended(self, name: str, ended: Ended) -> None:
         """Note a metric's result; after the last one the judges' turn comes."""
         with self._lock:
-            self.results[name] = _result(ended)
+            self.results.update(_results(name, ended))
             self._left -= 1
             last = self._left == 0
         if last:
             self.owner.metrics_ended(self)
+
+
+def _results(name: str, ended: Ended) -> dict[str, str]:
+    verdict = ended.verdict
+    if verdict is None or (len(verdict.scores) == 1 and not verdict.failures and verdict.scores[0].name == name):
+        return {name: _result(ended)}
+    each = {failure.name: "error" for failure in verdict.failures}
+    each.update((graded.name, _said(graded)) for graded in verdict.scores)
+    return each | {name: _result(ended)}
 
 
 def _result(ended: Ended) -> str:
@@ -107,8 +116,14 @@ def _result(ended: Ended) -> str:
         verdicts = [g.passed for g in ended.verdict.scores if g.passed is not None]
         if verdicts:
             return PASS if all(verdicts) else FAIL
-        return ended.verdict.scores[0].label or "scored"
+        return "error" if ended.verdict.failures else _said(ended.verdict.scores[0])
     return "skipped" if ended.outcome is Outcome.SKIPPED else "error"
+
+
+def _said(graded: Graded) -> str:
+    if graded.passed is None:
+        return graded.label or "scored"
+    return PASS if graded.passed else FAIL
 
 
 @dataclass(eq=False, slots=True)
@@ -182,11 +197,14 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
         return Ended(Outcome.ERROR, kind, None, kind, _text(fault), duration_s)
     if isinstance(result, Ended):
         return result
-    if not isinstance(result, Verdict) or not result.scores:
-        kind = type(result).__name__
-        message = f"the evaluator returned {kind} where the pipeline needs a Verdict with at least one score"
-        return Ended(Outcome.ERROR, "no_verdict", None, "no_verdict", message, duration_s)
-    return Ended(Outcome.SCORED, "", result, duration_s=duration_s)
+    if isinstance(result, Verdict) and result.scores:
+        return Ended(Outcome.SCORED, "", result, duration_s=duration_s)
+    if isinstance(result, Verdict) and result.failures:
+        first = result.failures[0]
+        return Ended(Outcome.ERROR, first.kind, result, first.kind, first.message, duration_s)
+    kind = type(result).__name__
+    message = f"the evaluator returned {kind} where the pipeline needs a Verdict with at least one score"
+    return Ended(Outcome.ERROR, "no_verdict", None, "no_verdict", message, duration_s)
 
 
 def _reason(text: str) -> str:

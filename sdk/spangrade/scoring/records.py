@@ -1,5 +1,6 @@
 """From a pair's end to what is sent of it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
@@ -11,11 +12,15 @@ from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
 
 def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
-    """The pair's scores, or its one error; nothing for an end that is only counted (skipped, not sampled, dropped)."""
+    """The pair's scores, then those that failed, as errors; or its one error. Nothing for an end that is only counted
+    (skipped, not sampled, dropped)."""
+    details: Mapping[str, Any] = {}
     if ended.verdict is not None:
-        graded, details = ended.verdict.scores, ended.verdict.details
+        found: list[tuple[Graded, str | None]] = [(graded, None) for graded in ended.verdict.scores]
+        found += [(Graded(f.name, explanation=f.message), f.kind) for f in ended.verdict.failures]
+        details = ended.verdict.details
     elif ended.error_type is not None:
-        graded, details = (Graded(info.name, explanation=ended.message),), {}
+        found = [(Graded(info.name, explanation=ended.message), ended.error_type)]
     else:
         return []
     span = job.call.span
@@ -39,10 +44,10 @@ def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended
             selection.reason,
             job.partial,
             ended.duration_s,
-            ended.error_type,
+            error_type,
             details,
         )
-        for one in graded
+        for one, error_type in found
     ]
 
 

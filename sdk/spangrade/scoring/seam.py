@@ -94,7 +94,7 @@ class Sink(Protocol):
         """These evaluators have taken the span; later hops leave them out."""
 
     def scores(self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool) -> None:
-        """One pair's scores (``scored``), or its one error record."""
+        """One pair's records. ``scored``: scores, after them the errors of those that failed; else errors only."""
 
     def settle(self, ticket: Ticket) -> None:
         """One result less to wait for; at none the span leaves."""

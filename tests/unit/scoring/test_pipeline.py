@@ -4,13 +4,16 @@ import json
 import threading
 from typing import Any
 
+import pytest
+
 from spangrade import semconv as s
 from spangrade.judges.live import live
 from spangrade.metrics.local import LocalMetric, metric
+from spangrade.model.evaluator import EvaluatorInfo, Failure, Verdict
 from spangrade.model.outcome import Outcome
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
-from spangrade.model.score import Score
+from spangrade.model.score import Graded, Score
 from spangrade.scoring.pipeline import Pipeline
 from spangrade.testing import CollectingSink, FakeClock, ScriptedJudgeClient
 
@@ -269,3 +272,78 @@ def test_scores_that_a_metric_makes_of_itself_are_several_scores_of_one_pair(har
     assert h.pipeline.drain(5, judges=True)
     assert {r.graded.name for r in h.sink.records} == {"m.a", "m.b"}
     assert h.counts("m").of(Outcome.SCORED) == 1
+
+
+class Partial:
+    """An evaluator whose verdict is given."""
+
+    def __init__(self, verdict: Verdict, name: str = "m") -> None:
+        self.info = EvaluatorInfo(name)
+        self.timeout = 5.0
+        self.is_async = False
+        self._verdict = verdict
+
+    def evaluate(self, sample: Sample) -> Verdict:
+        return self._verdict
+
+
+A_FAILURE = Failure("m.b", "ZeroDivisionError", "division by zero")
+
+
+def test_a_score_that_failed_leaves_as_an_error_of_its_own_name_beside_the_others(harness: Any) -> None:
+    verdict = Verdict((Graded("m.a", 0.5, "pass", True), Graded("m.c", 1.0)), failures=(A_FAILURE,))
+    h = harness(Partial(verdict))
+    h.send(call_span())
+    assert h.pipeline.drain(5, judges=True)
+    assert [(r.graded.name, r.graded.value, r.error_type) for r in h.sink.records] == [
+        ("m.a", 0.5, None),
+        ("m.c", 1.0, None),
+        ("m.b", None, "ZeroDivisionError"),
+    ]
+    failed = h.sink.records[-1]
+    assert (failed.graded.label, failed.graded.explanation) == (None, "division by zero")
+    assert len({r.score_id for r in h.sink.records}) == 3
+    assert h.counts("m").outcomes == {(Outcome.SCORED, ""): 1}
+
+
+def test_a_verdict_of_failures_alone_is_an_error_and_each_leaves(harness: Any) -> None:
+    h = harness(Partial(Verdict((), failures=(A_FAILURE, Failure("m.c", "ReturnError", "no number")))))
+    h.send(call_span())
+    assert h.pipeline.drain(5, judges=True)
+    assert [(r.graded.name, r.error_type) for r in h.sink.records] == [
+        ("m.b", "ZeroDivisionError"),
+        ("m.c", "ReturnError"),
+    ]
+    assert all(r.graded.value is None and r.graded.label is None for r in h.sink.records)
+    assert h.counts("m").outcomes == {(Outcome.ERROR, "ZeroDivisionError"): 1}
+
+
+def test_a_verdict_of_nothing_at_all_is_an_error(harness: Any) -> None:
+    h = harness(Partial(Verdict(())))
+    h.send(call_span())
+    assert h.pipeline.drain(5, judges=True)
+    assert [(r.graded.name, r.error_type) for r in h.sink.records] == [("m", "no_verdict")]
+
+
+@pytest.mark.parametrize(
+    ("scores", "when", "runs"),
+    [
+        ((Graded("m.a", 0.5, "pass", True),), "m.pass", True),  # those that gave a verdict speak for the metric
+        ((Graded("m.a", 0.5, "pass", True),), "m.b.error", True),
+        ((Graded("m.a", 0.5, "pass", True),), "m.a.pass", True),
+        ((Graded("m.a", 0.0, "fail", False),), "m.fail", True),
+        ((Graded("m.a", 0.0, "fail", False),), "m.error", False),
+        ((Graded("m.a", 0.5),), "m.error", True),  # none did: what failed does
+        ((), "m.error", True),
+        ((), "m.b.error", True),
+        ((), "m.a.error", False),
+    ],
+)
+def test_a_judge_can_wait_for_a_metric_or_for_one_of_its_scores(
+    harness: Any, scores: tuple[Graded, ...], when: str, runs: bool
+) -> None:
+    client = ScriptedJudgeClient(PASSING)
+    h = harness(Partial(Verdict(scores, failures=(A_FAILURE,))), live(judge(client), rate=1.0, when=when))
+    h.send(call_span())
+    assert h.pipeline.drain(5, judges=True)
+    assert len(client.requests) == runs
