@@ -8,6 +8,8 @@ from typing import Final
 
 # --- OpenTelemetry GenAI: spans -------------------------------------------------------------------------------------
 OPERATION_NAME: Final = "gen_ai.operation.name"
+PROVIDER_NAME: Final = "gen_ai.provider.name"
+LEGACY_SYSTEM: Final = "gen_ai.system"  # its name until conventions 1.37
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
 RESPONSE_ID: Final = "gen_ai.response.id"
@@ -17,9 +19,13 @@ OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
 AGENT_NAME: Final = "gen_ai.agent.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_RESULT: Final = "gen_ai.tool.call.result"
 RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"

@@ -77,8 +77,10 @@ class Sample:
         output: what was answered, in the same forms.
         expected: the reference answer, from a dataset; None in production.
         documents: the retrieved documents, each a dict with ``content`` and where known ``id``, ``score``, ``metadata``.
-        context: what else belongs to the call: ``messages``, ``system``, ``model``, ``usage``, ``session_id``,
-            ``user_id``, ``finish_reasons``, ``tool_calls``, ``retrievals``, ``status``, and what `set_context` gave.
+        context: what else belongs to the call: ``messages``, ``system``, ``model``, ``provider``,
+            ``usage`` (``input_tokens``, ``output_tokens``, ``cache_read_tokens``, ...), ``duration_s``,
+            ``time_to_first_chunk_s``, ``session_id``, ``user_id``, ``finish_reasons``, ``tools``, ``tool_calls``,
+            ``retrievals``, ``status``, and what `set_context` gave.
             ``searched`` is True when a retrieval took place, so that "searched and found nothing" (``documents == []``)
             differs from "never searched".
         metadata: the application's own labels (`set_metadata`), and ``service.name``.

@@ -3,7 +3,11 @@
 The keys ``kind``, ``span_name``, ``status`` (ok or error) and ``duration_s`` (None where the clock makes no sense) are
 always there. Where known: ``messages`` (the conversation as it was sent, system turn included; the answer is `output`),
 ``output_messages`` (choices, or items of one response, when there are several), ``system``, ``model``, ``response_id``,
-``usage``, ``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
+``provider``, ``usage``
+(``input_tokens``, ``output_tokens``, and of these ``cache_read_tokens``, ``cache_write_tokens``, ``reasoning_tokens``),
+``usage_by_model`` (when several models answered: the same counts with ``model`` and ``provider``),
+``time_to_first_chunk_s`` (of a streamed answer, from the start of the call), ``tools`` (those that the models were offered,
+each as it was declared), ``finish_reasons``, ``tool_calls`` (with ``result`` where a tool span or message has it), ``reasoning``,
 ``session_id``, ``user_id``, ``retrievals`` (those that did not give the documents), ``documents_cut``,
 ``dropped_attributes``. Only when True: ``searched``, ``refusal``, ``truncated``. ``assembly`` is ``partial`` when not
 all had arrived. What `set_context` gave stands beside these; a name of ours is ours.
@@ -15,6 +19,7 @@ from typing import Any, Final
 from spangrade.samples.family import Family, by_end, by_start
 from spangrade.samples.reading import Call
 from spangrade.samples.retrieval import Evidence, described
+from spangrade.samples.scalars import MAX_TOOLS, USAGE
 
 MAX_TOOL_CALLS: Final = 256
 _YEAR_NS: Final = 366 * 24 * 3_600 * 10**9
@@ -42,8 +47,11 @@ def context_of(
         "output_messages": list(speaker.reading.output_messages) if len(speaker.reading.output_messages) > 1 else [],
         "system": _first(r.system for r in mine),
         "model": _first(r.model for r in mine),
+        "provider": _first(r.provider for r in mine),
         "response_id": carrier.reading.response_id,
         "usage": usage([*own, *below]),
+        "usage_by_model": usage_by_model([*own, *below]),
+        "tools": offered_tools([*own, *below]),
         "finish_reasons": list(speaker.reading.finish_reasons),
         "tool_calls": tool_calls([*own, *below]),
         "reasoning": speaker.reading.reasoning,
@@ -61,6 +69,9 @@ def context_of(
     context["span_name"] = carrier.span.name
     context["status"] = "error" if carrier.span.status == "error" else "ok"
     context["duration_s"] = duration_s(own)
+    first_chunk = first_chunk_s(carrier, own)
+    if first_chunk is not None:
+        context["time_to_first_chunk_s"] = first_chunk
     return context
 
 
@@ -86,12 +97,8 @@ def usage(calls: Sequence[Call]) -> dict[str, int]:
     """
     family = Family(calls)
     total: dict[str, int] = {}
-    for key in ("input_tokens", "output_tokens"):
-        counted = [
-            call.reading.usage[key]
-            for call in family.calls
-            if call.kind == "llm" and key in call.reading.usage and not _counted_above(family, call, key)
-        ]
+    for key in USAGE:
+        counted = [call.reading.usage[key] for call in _counted(family, key)]
         if not counted:
             counted = [
                 call.reading.usage[key]
@@ -103,6 +110,49 @@ def usage(calls: Sequence[Call]) -> dict[str, int]:
         if counted:
             total[key] = sum(counted)
     return total
+
+
+def _counted(family: Family, key: str) -> list[Call]:
+    """The model calls whose ``key`` counts."""
+    return [
+        call
+        for call in family.calls
+        if call.kind == "llm" and key in call.reading.usage and not _counted_above(family, call, key)
+    ]
+
+
+def usage_by_model(calls: Sequence[Call]) -> list[dict[str, Any]]:
+    """`usage` of each model apart, in order of first use; empty when it was one model only."""
+    family = Family(calls)
+    models: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+    for key in USAGE:
+        for call in _counted(family, key):
+            model, provider = call.reading.model, call.reading.provider
+            entry = models.setdefault((model, provider), {"model": model, "provider": provider})
+            entry[key] = entry.get(key, 0) + call.reading.usage[key]
+    return list(models.values()) if len(models) > 1 else []
+
+
+def offered_tools(calls: Sequence[Call]) -> list[Any]:
+    """The tools that the calls' models were offered, each declaration once, in order of first use."""
+    tools: list[Any] = []
+    for call in Family(calls).calls:
+        for tool in call.reading.tools:
+            if len(tools) < MAX_TOOLS and tool not in tools:
+                tools.append(tool)
+    return tools
+
+
+def first_chunk_s(carrier: Call, own: Sequence[Call]) -> float | None:
+    """Seconds from the first start to the first piece of the answer; None when the call that answers tells of none.
+
+    That of a model call further down is not taken: whether its pieces went on to the caller as they came, nobody knows.
+    """
+    own_first = carrier.reading.first_chunk_s
+    if own_first is None:
+        return None
+    waited = carrier.span.start_ns - min(call.span.start_ns for call in own)
+    return own_first + waited / 1e9 if 0 <= waited <= _YEAR_NS else own_first
 
 
 def _counted_above(family: Family, call: Call, key: str) -> bool:

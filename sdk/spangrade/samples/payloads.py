@@ -159,9 +159,32 @@ def _usage(value: Mapping[str, Any]) -> dict[str, int]:
     for key in ("usage", "usageMetadata", "usage_metadata"):
         held = value.get(key)
         if isinstance(held, Mapping):
-            return scalars.usage(
-                held,
+            found = scalars.usage(
+                {**held, **_details(held)},
                 ("input_tokens", "prompt_tokens", "promptTokenCount", "prompt_token_count"),
                 ("output_tokens", "completion_tokens", "candidatesTokenCount", "candidates_token_count"),
+                ("cache_read_input_tokens", "cached_tokens", "cachedContentTokenCount", "cached_content_token_count"),
+                ("cache_creation_input_tokens",),
+                ("reasoning_tokens", "thoughtsTokenCount", "thoughts_token_count"),
             )
+            return _whole(found, held)
     return {}
+
+
+def _details(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenAI's counts of cached tokens and of thoughts, which stand one level further down."""
+    names = ("input_tokens_details", "prompt_tokens_details", "output_tokens_details", "completion_tokens_details")
+    return {key: value for name in names if isinstance(usage.get(name), Mapping)
+            for key, value in usage[name].items() if key in ("cached_tokens", "reasoning_tokens")}  # fmt: skip
+
+
+def _whole(found: dict[str, int], usage: Mapping[str, Any]) -> dict[str, int]:
+    """Input with its cached part, output with its thoughts, as the GenAI conventions count: Anthropic gives the cached part
+    beside the input, Gemini the thoughts beside the output."""
+    if "cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage:
+        cached = found.get("cache_read_tokens", 0) + found.get("cache_write_tokens", 0)
+        if "input_tokens" in found:
+            found["input_tokens"] += cached
+    if "thoughtsTokenCount" in usage or "thoughts_token_count" in usage:
+        found["output_tokens"] = found.get("output_tokens", 0) + found.get("reasoning_tokens", 0)
+    return found

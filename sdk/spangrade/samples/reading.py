@@ -21,7 +21,10 @@ class Reading:
     "tool_call_id"?, "name"?, "reasoning"?, "refusal"?, "finish_reason"?}`` with ``content`` as text, and a tool call
     ``{"id"?, "name", "arguments"}``. ``tool_calls`` are those that the answer asks for; of a tool span, the one it is.
     ``documents`` is None when the span says nothing of retrieval and ``()`` when it searched and found nothing.
-    ``usage``: ``input_tokens``, ``output_tokens`` as ints, absent when unknown. ``context`` and ``metadata`` are the
+    ``usage``: ``input_tokens`` (cached ones included), ``output_tokens`` (thoughts included) and their parts
+    ``cache_read_tokens``, ``cache_write_tokens``, ``reasoning_tokens`` as ints, absent when unknown. ``provider``: whose model
+    it is, in the sender's word. ``tools``: the tools that the model was offered, each as the sender declares it.
+    ``first_chunk_s``: seconds from the span's start to the first piece of a streamed answer. ``context`` and ``metadata`` are the
     application's own. ``truncated``: something of it was cut on the way here.
     """
 
@@ -36,9 +39,12 @@ class Reading:
     query: str | None = None
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     model: str | None = None
+    provider: str | None = None
     response_id: str | None = None
     finish_reasons: tuple[str, ...] = ()
     usage: Mapping[str, int] = field(default_factory=dict)
+    tools: tuple[Mapping[str, Any], ...] = ()
+    first_chunk_s: float | None = None
     session_id: str | None = None
     user_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from spangrade._values import bounded, dumps, snapshot
-from spangrade.samples.jsontext import loads
+from spangrade.samples.jsontext import loads, read_items, read_object
 
 _MAX_COUNT: Final = 10**12
 _MAX_NAMES: Final = 64
+_DAY_S: Final = 86_400.0
+MAX_TOOLS: Final = 256
 _MAX_NAME: Final = 1_024
 
 
@@ -64,16 +66,44 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and 0 <= value <= _MAX_COUNT else None
 
 
-def usage(attributes: Mapping[str, Any], inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, int]:
-    """``input_tokens`` and ``output_tokens``, each under the first key that holds a count; absent when unknown."""
+USAGE: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+def usage(
+    attributes: Mapping[str, Any],
+    inputs: Iterable[str],
+    outputs: Iterable[str],
+    cache_reads: Iterable[str] = (),
+    cache_writes: Iterable[str] = (),
+    reasoning: Iterable[str] = (),
+) -> dict[str, int]:
+    """Token counts named as in `USAGE`, each under the first key that holds a count; absent when unknown."""
     found: dict[str, int] = {}
-    for field, keys in (("input_tokens", inputs), ("output_tokens", outputs)):
+    for field, keys in zip(USAGE, (inputs, outputs, cache_reads, cache_writes, reasoning), strict=True):
         for key in keys:
             number = count(attributes.get(key))
             if number is not None:
                 found[field] = number
                 break
     return found
+
+
+def seconds(value: Any) -> float | None:
+    """A duration of 0 s to a day, also as text; else None."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if len(value) < 32 else None
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= _DAY_S else None  # NaN is not
+
+
+def declared_tools(value: Any) -> tuple[dict[str, Any], ...]:
+    """The tools of a list attribute, each as it was declared: JSON text, a list, or a mapping of each."""
+    items = (read_object(item) for item in read_items(value).items[:MAX_TOOLS])
+    return tuple(item for item in items if item)
 
 
 def names(value: Any) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ KINDS: Final[Mapping[str, str]] = {
 }
 _MESSAGES: Final = ("llm.input_messages.", "llm.output_messages.")
 _PROMPTS: Final = ("llm.prompts.", "llm.choices.")
+_TOOLS: Final = "llm.tools."
+_FIRST_TOKEN_EVENT: Final = "First Token Stream Event"
 _DOCUMENTS: Final = ("retrieval.documents.", "reranker.output_documents.")
 
 name: Final = "openinference"
@@ -82,7 +84,7 @@ def claims(attributes: Mapping[str, Any]) -> bool:
 
 def read(span: SpanData) -> Reading:
     attributes = span.attributes
-    flat = grouped(attributes, (*_MESSAGES, *_PROMPTS, *_DOCUMENTS))
+    flat = grouped(attributes, (*_MESSAGES, *_PROMPTS, *_DOCUMENTS, _TOOLS))
     declared = KINDS.get((scalars.first_name(attributes, semconv.OI_KIND) or "").lower())
     kind = declared or ("llm" if any(key in flat for key in (*_MESSAGES, *_PROMPTS)) else None)
     given, given_cut = _value(attributes, semconv.OI_INPUT, semconv.OI_INPUT_MIME)
@@ -130,9 +132,20 @@ def read(span: SpanData) -> Reading:
         )
         or response.model
         or request.model,
+        provider=scalars.first_name(attributes, "llm.provider", "llm.system"),
         response_id=response.response_id,
         finish_reasons=finish,
-        usage=scalars.usage(attributes, ("llm.token_count.prompt",), ("llm.token_count.completion",)) or response.usage,
+        usage=scalars.usage(
+            attributes,
+            ("llm.token_count.prompt",),
+            ("llm.token_count.completion",),
+            ("llm.token_count.prompt_details.cache_read",),
+            ("llm.token_count.prompt_details.cache_write",),
+            ("llm.token_count.completion_details.reasoning",),
+        )
+        or response.usage,
+        tools=_tools(flat, attributes),
+        first_chunk_s=_first_chunk(span),
         session_id=session_id(attributes),
         user_id=user_id(attributes),
         metadata=_metadata(attributes),
@@ -240,6 +253,22 @@ def _executed(attributes: Mapping[str, Any], given: Any) -> tuple[dict[str, Any]
     arguments = read_loose(attributes.get("tool.parameters"))[0] if given is None else given
     call = {"id": scalars.first_name(attributes, "tool.id", "tool_call.id"), "name": tool, "arguments": arguments}
     return ({key: value for key, value in call.items() if value is not None},)
+
+
+def _tools(flat: Mapping[str, list[dict[str, Any]]], attributes: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """``llm.tools.<i>.tool.json_schema``, else the ``tools`` of the request's parameters."""
+    held = [item.get("tool.json_schema") for item in flat.get(_TOOLS, ())]
+    if not held and "llm.invocation_parameters" in attributes:
+        held = read_object(attributes["llm.invocation_parameters"]).get("tools") or []
+    return scalars.declared_tools([item for item in held if item is not None]) if held else ()
+
+
+def _first_chunk(span: SpanData) -> float | None:
+    """From the event that its instrumentations add to a streamed call."""
+    for event in span.events:
+        if event.name == _FIRST_TOKEN_EVENT:
+            return scalars.seconds((event.time_ns - span.start_ns) / 1e9)
+    return None
 
 
 def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:

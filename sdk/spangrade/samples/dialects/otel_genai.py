@@ -80,9 +80,17 @@ _CLAIMS: Final = frozenset(
         semconv.INPUT_TOKENS,
         semconv.OUTPUT_TOKENS,
         semconv.CONVERSATION_ID,
+        semconv.PROVIDER_NAME,
+        semconv.TOOL_DEFINITIONS,
+        semconv.TIME_TO_FIRST_CHUNK,
     }
 )
-_EVENT_KEYS: Final = (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.SYSTEM_INSTRUCTIONS)
+_EVENT_KEYS: Final = (
+    semconv.INPUT_MESSAGES,
+    semconv.OUTPUT_MESSAGES,
+    semconv.SYSTEM_INSTRUCTIONS,
+    semconv.TOOL_DEFINITIONS,
+)
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
@@ -122,13 +130,23 @@ def read(span: SpanData) -> Reading:
         query=query,
         tool_calls=calls,
         model=scalars.first_name(attributes, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
+        provider=scalars.first_name(attributes, semconv.PROVIDER_NAME, semconv.LEGACY_SYSTEM),
         response_id=scalars.first_name(attributes, semconv.RESPONSE_ID),
         finish_reasons=finish,
         usage=scalars.usage(
             attributes,
             (semconv.INPUT_TOKENS, "gen_ai.usage.prompt_tokens"),
             (semconv.OUTPUT_TOKENS, "gen_ai.usage.completion_tokens"),
+            (semconv.CACHE_READ_TOKENS, "gen_ai.usage.cache_read_input_tokens"),
+            (
+                semconv.CACHE_WRITE_TOKENS,
+                "gen_ai.usage.cache_creation.input_tokens",
+                "gen_ai.usage.cache_creation_input_tokens",
+            ),
+            (semconv.REASONING_TOKENS, "gen_ai.usage.reasoning_tokens"),
         ),
+        tools=scalars.declared_tools(attributes.get(semconv.TOOL_DEFINITIONS)),
+        first_chunk_s=scalars.seconds(attributes.get(semconv.TIME_TO_FIRST_CHUNK)),
         session_id=session_id(attributes),
         user_id=user_id(attributes),
         reasoning=response.reasoning,
