@@ -22,15 +22,50 @@ from spangrade._walk import CUT_ITEMS, INT64, MAX_CAPTURED_NODES, MAX_DEPTH, MAX
 
 __all__ = [
     "CUT_ITEMS", "MAX_BYTES", "MAX_CHARS", "MAX_DEPTH", "MAX_NODES", "Walk", "bounded", "captured", "cut", "dumps", "fit", "json_within",
-    "snapshot", "to_text", "type_name", "valid",
+    "settled", "snapshot", "to_text", "type_name", "valid",
 ]  # fmt: skip
 
+_ONLY_TEXT: Final = frozenset((str,))
 MAX_BYTES: Final = 500_000  # in UTF-8, of a value that a call was given: input and output stay below 1 MiB together
 
 
 def snapshot(value: Any) -> Any:
     """A bounded copy of ``value`` made of None, bool, int (64 bit), float (finite), str, list and dict with str keys."""
     return Walk(MAX_CHARS, captured=False).visit(value)
+
+
+def settled(fresh: Any) -> Any:
+    """`snapshot` of a value that nobody else holds, such as JSON just read: itself where it is within the bounds as it is,
+    as nearly all are."""
+    return fresh if _within(fresh) else snapshot(fresh)
+
+
+def _within(value: Any) -> bool:
+    left, nodes, level = MAX_CHARS, MAX_NODES, [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:
+                left -= len(item)
+                fine = valid(item) is item
+            elif kind is dict:
+                nodes -= len(item)
+                below += item  # its keys
+                below += item.values()
+                fine = _ONLY_TEXT.issuperset(map(type, item))
+            elif kind is list:
+                nodes -= len(item)
+                below += item
+                fine = True
+            else:
+                fine = -INT64 <= item < INT64 if kind is int or kind is float else item is None or kind is bool
+            if not fine or left <= 0 or nodes <= 0:  # no number that is none either
+                return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def captured(value: Any, limit: int = MAX_BYTES) -> Any:

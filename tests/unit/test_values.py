@@ -35,6 +35,7 @@ from spangrade._values import (
     cut,
     dumps,
     fit,
+    settled,
     snapshot,
     to_text,
     type_name,
@@ -660,3 +661,31 @@ def test_naming_media_never_loses_the_words_around_them(text: str, times: int) -
     assert named.startswith("before ")
     assert named.endswith("\nafter")
     assert "<media image/png length=" in named
+
+
+read_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(read_json, st.integers(0, 20))
+def test_what_nobody_else_holds_is_settled_as_its_snapshot_would_be(value: Any, deeper: int) -> None:
+    for _ in range(deeper):
+        value = [value]
+    expected = snapshot(value)
+    assert settled(value) == expected
+    if expected == value:
+        json.dumps(expected, allow_nan=False).encode()
+
+
+def test_settled_json_within_the_bounds_is_not_copied_and_beyond_them_is_cut() -> None:
+    fine = {"a": [1, 2.5, None, True, {"b": "ü"}]}
+    assert settled(fine) is fine
+    assert settled(many := [0] * 30_000) == snapshot(many) != many
+    assert settled(long := ["x" * 600_000, "y" * 600_000]) == snapshot(long) != long

@@ -5,11 +5,14 @@ evaluator source and version as pydantic-evals writes them (Logfire's live evalu
 """
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from spangrade import semconv as s
 from spangrade._values import bounded, dumps, snapshot
+from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
+from spangrade.model.score import Graded
 
 Attributes = dict[str, Any]
 MAX_JSON = 16_384
@@ -17,37 +20,63 @@ MAX_JSON = 16_384
 
 def attributes_of(record: ScoreRecord) -> Attributes:
     """What is sent of one score or error; absent values have no key."""
-    info, graded = record.evaluator, record.graded
-    failed = record.error_type is not None
+    info, graded, span = record.evaluator, record.graded, record.span
     found: dict[str, Any] = {
         s.EVALUATION_NAME: bounded(graded.name, 256),
-        s.SCORE_VALUE: None if failed else graded.value,
-        s.SCORE_LABEL: None if failed else graded.label,
-        s.EXPLANATION: bounded(graded.explanation, 8_192) if graded.explanation else None,
-        s.RESPONSE_ID: record.span.response_id,
-        s.ERROR_TYPE: bounded(record.error_type, 256) if record.error_type else None,
-        s.EVALUATION_TARGET: bounded(record.span.name, 256) or None,
+        **_of_evaluator(info),
+        s.SCORE_ID: record.score_id,
+        s.PROBABILITY: record.probability,
+        s.SELECTION_REASON: record.selection_reason,
+    }
+    if record.error_type is not None:
+        found[s.ERROR_TYPE] = bounded(record.error_type, 256)
+    else:
+        found.update(_of_value(graded))
+    if graded.explanation:
+        found[s.EXPLANATION] = bounded(graded.explanation, 8_192)
+    if graded.metadata:
+        found[s.SCORE_METADATA] = bounded(dumps(snapshot(graded.metadata)), MAX_JSON)
+    if span.name:
+        found[s.EVALUATION_TARGET] = bounded(span.name, 256)
+    if span.response_id is not None:
+        found[s.RESPONSE_ID] = span.response_id
+    if span.session_id is not None:
+        found[s.SESSION_ID] = span.session_id
+    if record.partial:
+        found[s.ASSEMBLY] = "partial"
+    if record.duration_s is not None:
+        found[s.DURATION] = record.duration_s
+    if record.details:
+        found.update((key, value) for key, value in record.details.items() if value is not None)
+    return found
+
+
+def _of_value(graded: Graded) -> Attributes:
+    found: dict[str, Any] = {}
+    if graded.value is not None:
+        found[s.SCORE_VALUE] = graded.value
+    if graded.label is not None:
+        found[s.SCORE_LABEL] = graded.label
+    if graded.passed is not None:
+        found[s.PASSED] = graded.passed
+    if graded.structured is not None:
+        found[s.VALUE_JSON] = bounded(dumps(graded.structured), MAX_JSON)
+    return found
+
+
+@lru_cache(maxsize=1_024)
+def _of_evaluator(info: EvaluatorInfo) -> Attributes:
+    """What is the same for all scores of an evaluator; not to be changed."""
+    found: dict[str, Any] = {
         s.EVALUATOR_SOURCE: json.dumps({"name": info.name, "arguments": None}),
         s.EVALUATOR_VERSION: info.version,
-        s.SCORE_ID: record.score_id,
         s.EVALUATOR_NAME: info.name,
         s.EVALUATOR_KIND: info.kind,
         s.CONFIG_HASH: info.config_hash or None,
-        s.PASSED: None if failed else graded.passed,
         s.THRESHOLD: float(info.threshold) if info.threshold is not None else None,
         s.LOWER_IS_BETTER: True if info.lower_is_better else None,
-        s.PROBABILITY: record.probability,
-        s.SELECTION_REASON: record.selection_reason,
         s.TARGET: info.target,
-        s.ASSEMBLY: "partial" if record.partial else None,
-        s.VALUE_JSON: bounded(dumps(graded.structured), MAX_JSON)
-        if graded.structured is not None and not failed
-        else None,
-        s.SCORE_METADATA: bounded(dumps(snapshot(graded.metadata)), MAX_JSON) if graded.metadata else None,
-        s.DURATION: record.duration_s,
-        s.SESSION_ID: record.span.session_id,
     }
-    found.update(record.details)
     return {key: value for key, value in found.items() if value is not None}
 
 

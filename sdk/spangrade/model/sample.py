@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 
 def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -47,15 +47,21 @@ class FrozenList(list[Any]):
         return (FrozenList, (list(self),))
 
 
+_FIXED: Final = frozenset((FrozenDict, FrozenList, str, int, float, bool, type(None)))
+
+
 def freeze(value: Any) -> Any:
     """Dicts, lists and tuples become frozen copies, all the way down; everything else stays as it is."""
     kind = type(value)
-    if kind in (FrozenDict, FrozenList, str, int, float, bool, type(None)):
+    if kind in _FIXED:
         return value
-    if isinstance(value, Mapping):
-        return FrozenDict({str(k): freeze(v) for k, v in value.items()})
-    if isinstance(value, (list, tuple)):
-        return FrozenList(freeze(v) for v in value)
+    # The exact types first: this runs for every container of every sample, and to ask an ABC costs as much as the rest.
+    if kind is dict or isinstance(value, Mapping):
+        return FrozenDict(
+            {(k if type(k) is str else str(k)): (v if type(v) in _FIXED else freeze(v)) for k, v in value.items()}
+        )
+    if kind is list or isinstance(value, (list, tuple)):
+        return FrozenList([v if type(v) in _FIXED else freeze(v) for v in value])
     return value
 
 
@@ -98,8 +104,10 @@ class Sample:
     item_id: str | None = None
 
     def __post_init__(self) -> None:
+        held = self.__dict__  # its own fields, past the refusal of `frozen`
         for name in ("input", "output", "expected", "documents", "context", "metadata"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            if type(held[name]) not in _FIXED:
+                held[name] = freeze(held[name])
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of ``names`` that are empty here (None, blank text, or an empty container); 0 and False are not empty."""

@@ -95,8 +95,10 @@ def usage(calls: Sequence[Call]) -> dict[str, int]:
     A model call inside another is the same call seen by a second instrumentation, so the outer one counts, or the inner
     ones where it says nothing. Totals that agents and chains repeat count only when no model call says anything.
     """
-    family = Family(calls)
     total: dict[str, int] = {}
+    if not any(call.reading.usage for call in calls):
+        return total
+    family = Family(calls)
     for key in USAGE:
         counted = [call.reading.usage[key] for call in _counted(family, key)]
         if not counted:
@@ -123,6 +125,8 @@ def _counted(family: Family, key: str) -> list[Call]:
 
 def usage_by_model(calls: Sequence[Call]) -> list[dict[str, Any]]:
     """`usage` of each model apart, in order of first use; empty when it was one model only."""
+    if sum(bool(call.reading.usage) for call in calls) < 2:
+        return []
     family = Family(calls)
     models: dict[tuple[str | None, str | None], dict[str, Any]] = {}
     for key in USAGE:
@@ -136,6 +140,8 @@ def usage_by_model(calls: Sequence[Call]) -> list[dict[str, Any]]:
 def offered_tools(calls: Sequence[Call]) -> list[Any]:
     """The tools that the calls' models were offered, each declaration once, in order of first use."""
     tools: list[Any] = []
+    if not any(call.reading.tools for call in calls):
+        return tools
     for call in Family(calls).calls:
         for tool in call.reading.tools:
             if len(tools) < MAX_TOOLS and tool not in tools:
@@ -165,6 +171,8 @@ def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
     Of a model call seen by two instrumentations the outer one counts. Agents repeat what their models asked for, so
     they count only when no model call tells.
     """
+    if not any(call.kind == "tool" or call.reading.tool_calls for call in calls):
+        return []
     family = Family(calls)
     ordered = family.calls
     models = [call for call in ordered if call.kind == "llm" and call.reading.tool_calls]

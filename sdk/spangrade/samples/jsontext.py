@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from spangrade._values import bounded, snapshot
+from spangrade._values import bounded, settled, snapshot
 
 _DECODER: Final = json.JSONDecoder(strict=False)
 _SPACE: Final = " \t\r\n"
@@ -68,7 +68,7 @@ def read_value(value: Any) -> tuple[Any, bool]:
     if not isinstance(value, str):
         return snapshot(value), False
     try:
-        return snapshot(loads(value)), False
+        return settled(loads(value)), False
     except ValueError:
         return bounded(value), looks_cut(value)
 
