@@ -65,6 +65,7 @@ ENDED: Final = "spangrade.ended"  # how a call ended where it is no plain return
 SCORE_ID: Final = "spangrade.score.id"
 EVALUATOR_NAME: Final = "spangrade.evaluator.name"
 EVALUATOR_KIND: Final = "spangrade.evaluator.kind"
+EVALUATOR_PATH: Final = "spangrade.evaluator.path"  # which leaf of a tree of metrics: "tree/branch/leaf"
 CONFIG_HASH: Final = "spangrade.evaluator.config_hash"
 PASSED: Final = "spangrade.passed"
 THRESHOLD: Final = "spangrade.threshold"

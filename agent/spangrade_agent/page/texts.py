@@ -16,7 +16,7 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
 from spangrade.model.sample import Sample
 from spangrade.model.score import MAX_EXPLANATION, MAX_LABEL
-from spangrade.semconv import JUDGE_MODEL
+from spangrade.semconv import EVALUATOR_PATH, JUDGE_MODEL
 from spangrade_agent.page.records import StoredDocument, StoredResult
 
 Content = Literal["redacted", "keep", "none"]
@@ -101,6 +101,7 @@ def short(value: Any) -> str | None:
 def scored(info: EvaluatorInfo, outcome: Outcome, reason: str, record: ScoreRecord, texts: Texts) -> StoredResult:
     """One score, or one error, as it is kept. An error has neither value nor label (promise 4)."""
     graded, failed = record.graded, record.error_type is not None
+    rule = graded.rule or info  # a leaf's own, or the evaluator's
     return StoredResult(
         name=bounded(graded.name, MAX_LABEL),
         evaluator=info.name,
@@ -118,8 +119,8 @@ def scored(info: EvaluatorInfo, outcome: Outcome, reason: str, record: ScoreReco
         error_type=short(record.error_type),
         probability=record.probability,
         selection_reason=record.selection_reason,
-        threshold=info.threshold,
-        lower_is_better=info.lower_is_better,
+        threshold=rule.threshold,
+        lower_is_better=rule.lower_is_better,
         judge_model=short(record.details.get(JUDGE_MODEL)),
         score_id=record.score_id,
         duration_s=record.duration_s,
@@ -130,6 +131,8 @@ def scored(info: EvaluatorInfo, outcome: Outcome, reason: str, record: ScoreReco
 def _details(record: ScoreRecord, texts: Texts) -> dict[str, str | int | float]:
     """Prompt hash, tokens, cost and what else an evaluator says of how a score came about."""
     found: dict[str, str | int | float] = {}
+    if record.graded.path is not None:
+        found[EVALUATOR_PATH] = bounded(record.graded.path, MAX_LABEL)
     for name, value in record.details.items():
         if isinstance(value, str) and name != JUDGE_MODEL:
             found[name] = texts.name(value)

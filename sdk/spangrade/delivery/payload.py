@@ -12,7 +12,7 @@ from spangrade import semconv as s
 from spangrade._values import bounded, dumps, snapshot
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
-from spangrade.model.score import Graded
+from spangrade.model.score import Graded, Rule
 
 Attributes = dict[str, Any]
 MAX_JSON = 16_384
@@ -28,6 +28,10 @@ def attributes_of(record: ScoreRecord) -> Attributes:
         s.PROBABILITY: record.probability,
         s.SELECTION_REASON: record.selection_reason,
     }
+    if graded.path is not None:
+        found[s.EVALUATOR_PATH] = bounded(graded.path, 512)
+    if graded.rule is not None:
+        _say_rule(graded.rule, found)
     if record.error_type is not None:
         found[s.ERROR_TYPE] = bounded(record.error_type, 256)
     else:
@@ -49,6 +53,16 @@ def attributes_of(record: ScoreRecord) -> Attributes:
     if record.details:
         found.update((key, value) for key, value in record.details.items() if value is not None)
     return found
+
+
+def _say_rule(rule: Rule, found: Attributes) -> None:
+    """A leaf's threshold and direction in place of its tree's."""
+    found.pop(s.THRESHOLD, None)
+    found.pop(s.LOWER_IS_BETTER, None)
+    if rule.threshold is not None:
+        found[s.THRESHOLD] = float(rule.threshold)
+    if rule.lower_is_better:
+        found[s.LOWER_IS_BETTER] = True
 
 
 def _of_value(graded: Graded) -> Attributes:

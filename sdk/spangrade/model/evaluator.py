@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from spangrade._text import valid
 from spangrade.errors import ConfigError
 from spangrade.model.sample import FrozenDict, Sample
-from spangrade.model.score import Graded
+from spangrade.model.score import Graded, Rule
 
 Kind = Literal["code", "llm", "human"]
 TARGETS = ("root", "llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail")
@@ -40,12 +40,14 @@ class Failure:
     """One of an evaluator's several scores that could not be given while others may be there.
 
     ``name``: the score's name on the wire, as `Graded` has it (``metric.key``). ``kind``: what becomes ``error.type``, few
-    different ones (an exception's class name). ``message``: why, for people.
+    different ones (an exception's class name). ``message``: why, for people. ``path``, ``rule``: as of `Graded`.
     """
 
     name: str
     kind: str
     message: str = ""
+    path: str | None = None
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,29 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """How a value becomes pass or fail."""
+
+    threshold: float | None
+    lower_is_better: bool
+    verdict: bool
+
+    def passed(self, value: float | None) -> bool | None:
+        """Without a threshold 0 fails and anything else passes; ``lower_is_better`` turns both round."""
+        if not self.verdict or value is None:
+            return None
+        if self.threshold is None:
+            return (value == 0) if self.lower_is_better else (value != 0)
+        return value <= self.threshold if self.lower_is_better else value >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
 class Graded:
-    """One score, read: ``passed`` is None where the evaluator gives no verdict."""
+    """One score, read: ``passed`` is None where the evaluator gives no verdict.
+
+    ``path`` says which leaf of a tree gave it, ``tree/branch/leaf``; ``rule`` is then the leaf's own, where the evaluator's
+    threshold and direction are the tree's.
+    """
 
     name: str
     value: float | None = None
@@ -49,6 +70,8 @@ class Graded:
     explanation: str | None = None
     structured: Any = None  # a list or dict value, plain JSON
     metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
+    path: str | None = None
+    rule: Rule | None = None
 
 
 class ReturnError(ValueError):
@@ -72,7 +95,7 @@ def read_scores(
         Skip: for None, or a `Score` labelled ``skipped``.
         ReturnError: for NaN, infinities, empty text or dict, a `Score` labelled ``error``, and other types.
     """
-    rule = _Rule(threshold, lower_is_better, verdict)
+    rule = Rule(threshold, lower_is_better, verdict)
     if isinstance(returned, Mapping) and not _is_one_score(returned):
         if not returned:
             raise ReturnError("returned an empty dict; return None to skip")
@@ -90,21 +113,6 @@ def read_scores(
     return [_one(name, returned, rule)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    threshold: float | None
-    lower_is_better: bool
-    verdict: bool
-
-    def passed(self, value: float | None) -> bool | None:
-        """Without a threshold 0 fails and anything else passes; ``lower_is_better`` turns both round."""
-        if not self.verdict or value is None:
-            return None
-        if self.threshold is None:
-            return (value == 0) if self.lower_is_better else (value != 0)
-        return value <= self.threshold if self.lower_is_better else value >= self.threshold
-
-
 _SCORE_KEYS: Final = frozenset({"score", "value", "label", "explanation", "reason", "metadata"})
 
 
@@ -113,7 +121,7 @@ def _is_one_score(returned: Mapping[Any, Any]) -> bool:
     return bool(keys) and keys <= _SCORE_KEYS and bool(keys & {"score", "value", "label"})
 
 
-def _one(name: str, returned: Any, rule: _Rule) -> Graded:
+def _one(name: str, returned: Any, rule: Rule) -> Graded:
     if returned is None:
         raise Skip("returned None")
     if isinstance(returned, Mapping) and _is_one_score(returned):
@@ -132,7 +140,7 @@ def _one(name: str, returned: Any, rule: _Rule) -> Graded:
     return _from_score(name, returned, rule)
 
 
-def _from_score(name: str, score: Score, rule: _Rule) -> Graded:
+def _from_score(name: str, score: Score, rule: Rule) -> Graded:
     label, explanation = score.label, score.explanation
     if isinstance(score.value, str):  # a string value is a label
         label = label or score.value

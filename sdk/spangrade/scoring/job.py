@@ -105,14 +105,17 @@ class Job:
 def _results(name: str, ended: Ended) -> dict[str, str]:
     verdict = ended.verdict
     if verdict is None or (len(verdict.scores) == 1 and not verdict.failures and verdict.scores[0].name == name):
-        return {name: _result(ended)}
+        return {name: _result(name, ended)}
     each = {failure.name: "error" for failure in verdict.failures}
     each.update((graded.name, _said(graded)) for graded in verdict.scores)
-    return each | {name: _result(ended)}
+    return each | {name: _result(name, ended)}
 
 
-def _result(ended: Ended) -> str:
+def _result(name: str, ended: Ended) -> str:
     if ended.outcome is Outcome.SCORED and ended.verdict is not None:
+        for graded in ended.verdict.scores:
+            if graded.name == name:  # a tree's aggregate speaks for the tree
+                return _said(graded)
         verdicts = [g.passed for g in ended.verdict.scores if g.passed is not None]
         if verdicts:
             return PASS if all(verdicts) else FAIL

@@ -6,7 +6,7 @@ from spangrade import semconv as s
 from spangrade.delivery.payload import attributes_of, summary
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord, SpanRef
-from spangrade.model.score import Graded
+from spangrade.model.score import Graded, Rule
 
 REF = SpanRef(1, 2, name="answer", end_ns=5, response_id="r-1", session_id="s-1")
 INFO = EvaluatorInfo("overlap", "code", "3", "abcd", threshold=0.5, target="root")
@@ -64,3 +64,14 @@ def test_lone_surrogates_and_huge_explanations_do_not_leave() -> None:
     found = attributes_of(replace(RECORD, graded=Graded("m", 1.0, explanation="\ud83d" + "x" * 2_000_000)))
     found[s.EXPLANATION].encode()
     assert len(found[s.EXPLANATION]) < 9_000
+
+
+def test_a_leaf_of_a_tree_says_where_it_stands_and_its_own_threshold_and_direction() -> None:
+    leaf = Graded("quality.words", 9.0, "pass", True, path="quality/style/words", rule=Rule(20, True, True))
+    found = attributes_of(replace(RECORD, graded=leaf))
+    assert found[s.EVALUATOR_PATH] == "quality/style/words"
+    assert (found[s.THRESHOLD], found[s.LOWER_IS_BETTER]) == (20.0, True)
+    bare = attributes_of(replace(RECORD, graded=replace(leaf, rule=Rule(None, False, True))))
+    assert not {s.THRESHOLD, s.LOWER_IS_BETTER} & set(bare)
+    assert attributes_of(RECORD)[s.THRESHOLD] == 0.5  # what is shared by an evaluator's scores is as it was
+    assert s.EVALUATOR_PATH not in attributes_of(RECORD)
