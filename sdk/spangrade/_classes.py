@@ -85,19 +85,26 @@ def reads_once(kind: type) -> bool:
 class Fields:
     """The public fields that objects of a class store; properties and computed fields are not run."""
 
-    __slots__ = ("_held", "_members")
+    __slots__ = ("_extra", "_held", "_kind", "_members", "_texts")
 
     def __init__(self, kind: type) -> None:
+        self._kind = kind
         self._members: dict[str, Any] = {}
+        self._texts: dict[str, str | None] = {}  # of the class itself, by the names that were asked for
         self._held: Any = None
+        self._extra: Any = None
         for base in _mro(kind):
             own = _own(base)
             slots = own.get("__slots__")
             for name in slots if type(slots) is tuple else ():
                 if type(own.get(name)) is MemberDescriptorType:
                     self._members.setdefault(name, own[name])
-            if self._held is None and type(own.get("__dict__")) is GetSetDescriptorType:
+            if self._held is None and type(own.get("__dict__")) in (GetSetDescriptorType, MemberDescriptorType):
                 self._held = own["__dict__"]
+            if base is BaseModel:
+                self._extra = own.get(
+                    "__pydantic_extra__"
+                )  # where a model keeps what it was given and does not declare
 
     def of(self, value: Any, most: int) -> dict[str, Any]:
         """Those of one object, ``most`` at most."""
@@ -110,4 +117,32 @@ class Fields:
         held = self._held.__get__(value) if self._held is not None else None
         if type(held) is dict:
             found.update(tuple(itertools.islice(held.items(), most)))
+        if self._extra is not None and (extra := self._extras(value)):
+            found.update(tuple(itertools.islice(extra.items(), most)))
         return {name: item for name, item in found.items() if type(name) is str and not name.startswith("_")}
+
+    def one(self, value: Any, name: str) -> Any:
+        """What one object holds in one of them, or its class as a text; None where it holds nothing."""
+        if name in self._members:
+            try:
+                return self._members[name].__get__(value)
+            except AttributeError:
+                return None  # never set
+        held = self._held.__get__(value) if self._held is not None else None
+        if type(held) is dict and name in held:
+            return held[name]
+        if self._extra is not None and (extra := self._extras(value)) and name in extra:
+            return extra[name]
+        try:
+            return self._texts[name]
+        except KeyError:
+            said = next((_own(base)[name] for base in _mro(self._kind) if name in _own(base)), None)
+            self._texts[name] = said = said if type(said) is str else None
+            return said
+
+    def _extras(self, value: Any) -> dict[str, Any] | None:
+        try:
+            held = self._extra.__get__(value)
+        except AttributeError:  # made without its constructor
+            return None
+        return held if type(held) is dict else None

@@ -689,3 +689,13 @@ def test_settled_json_within_the_bounds_is_not_copied_and_beyond_them_is_cut() -
     assert settled(fine) is fine
     assert settled(many := [0] * 30_000) == snapshot(many) != many
     assert settled(long := ["x" * 600_000, "y" * 600_000]) == snapshot(long) != long
+
+
+class Open(BaseModel, extra="allow"):
+    declared: int = 1
+
+
+def test_what_a_model_holds_beyond_its_fields_is_kept_too() -> None:
+    assert snapshot(Open(more="x")) == {"declared": 1, "more": "x"}  # type: ignore[call-arg]
+    assert snapshot(Open.model_construct(more="x")) == {"declared": 1, "more": "x"}
+    assert snapshot(Open.__new__(Open)) == {}

@@ -233,6 +233,9 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     if "parts" in message:
         return message
     parts: list[Any] = []
+    thoughts = message.get("reasoning_content")
+    if isinstance(thoughts, str) and thoughts:
+        parts.append({"type": "reasoning", "content": thoughts})
     content = message.get("content")
     if isinstance(content, str):
         parts.append({"type": "text", "content": content})

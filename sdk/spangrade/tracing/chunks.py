@@ -6,6 +6,7 @@ from spangrade import _guard
 from spangrade._values import CUT_ITEMS, MAX_BYTES, Walk
 from spangrade.tracing import capture
 from spangrade.tracing.call import TracedCall
+from spangrade.tracing.chat import Joined
 from spangrade.tracing.open_streams import ended, opened
 
 MAX_CHUNKS: Final = 100_000
@@ -13,8 +14,8 @@ MAX_CHARS: Final = 1_048_576
 
 
 class Chunks:
-    """A call's output while it comes: the joined text when all of it is text, else the list; of a retriever or reranker
-    each chunk is read as documents. The call ends with `finish`.
+    """A call's output while it comes: the joined text when all of it is text, or chunks of a chat; else the list; of a
+    retriever or reranker each chunk is read as documents. The call ends with `finish`.
 
     Generators append text to `items` themselves while it fits in ``room`` characters and ``left`` items, which they count;
     everything else they give to `add`. ``call``: whose output it is; ``begun``:
@@ -22,7 +23,8 @@ class Chunks:
     """
 
     __slots__ = (
-        "__weakref__", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "begun", "call", "items", "left", "room",
+        "__weakref__", "_chat", "_copied", "_cut", "_documents", "_dropped", "_on", "_text", "_walk", "begun", "call", "items",
+        "left", "room",
     )  # fmt: skip
 
     def __init__(self, call: TracedCall, *, begun: bool = True) -> None:
@@ -37,6 +39,8 @@ class Chunks:
         self._cut = 0  # characters
         self._dropped = 0  # items
         self._walk: Walk | None = None
+        self._chat: Joined | None = None  # as long as all that comes is of a chat
+        self._copied = 0  # items that are no text
         if call.span.is_recording():
             opened(self)
 
@@ -69,12 +73,17 @@ class Chunks:
         self._text = False
         if self._walk is None:
             self._walk = Walk(MAX_BYTES, captured=True)
+            if not self.items and not self._documents:
+                self._chat = Joined()
+        if self._chat is not None and (len(self.items) != self._copied or not self._chat.hear(item)):
+            self._chat = None
         documents = capture.documents_of(item) if self._documents and not self._walk.spent else None
         for one in [item] if documents is None else documents:
             if self._walk.spent:
                 self._dropped += 1
             else:
                 self.items += self._walk.items((one,), 1, 1)
+                self._copied += 1
         return room, left
 
     def finish(self, how: str, result: Any = None) -> None:
@@ -99,7 +108,7 @@ class Chunks:
 
     @property
     def value(self) -> Any:
-        """Joined text, a list of items, or None when nothing came."""
+        """Joined text, what the chunks of a chat say, a list of items, or None when nothing came."""
         if not self.items:
             return None
         if self._text:
@@ -107,4 +116,8 @@ class Chunks:
             return f"{text}…[{self._cut} characters cut]…" if self._cut else text
         if self._documents:
             return capture.note_cut(self.items, len(self.items) + self._dropped)
+        if self._chat is not None and len(self.items) == self._copied and not self._cut:
+            said = self._chat.value(thoughts=self.call.kind == "llm")
+            if said is not None:
+                return said
         return [*self.items, CUT_ITEMS] if self._dropped else self.items
