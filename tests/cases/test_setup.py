@@ -4,9 +4,14 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry import trace as trace_api
+from opentelemetry.exporter.otlp.proto.grpc import trace_exporter as grpc_exporter
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http import trace_exporter as http_exporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
@@ -211,17 +216,29 @@ def test_c111_nonsense_in_the_environment_is_refused_or_said(
         assert value in str([record.getMessage() + str(record.exc_info) for record in said])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the Python SDK reads OTEL_EXPORTER_OTLP_TIMEOUT in seconds, the specification in milliseconds; "
-    "otel/destinations.py passes no timeout of its own",
+@pytest.mark.parametrize("port", [4317, 4318])
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("1000", 1.0), ("10000", 10.0), ("301", 0.301), ("10", 10.0), ("0.5", 0.5), ("300", 300.0)]
 )
-def test_c111_the_export_timeout_is_in_milliseconds_as_the_specification_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000")
-    sg.configure(endpoint="http://127.0.0.1:4317")
-    assert bootstrap._runtime is not None
-    (exporter,) = bootstrap._runtime.exporters
-    assert exporter._timeout == 1.0  # type: ignore[attr-defined]
+def test_c111_a_time_limit_is_read_by_the_unit_that_can_be_meant(
+    said: str, seconds: float, port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The specification's milliseconds where the Python SDK's seconds would be absurd; said once, with both readings."""
+    limits: list[Any] = []
+
+    class Listens(HttpExporter if port == 4318 else GrpcExporter):  # type: ignore[misc]
+        def __init__(self, *, timeout: float, **others: Any) -> None:
+            limits.append(timeout)
+            super().__init__(timeout=timeout, **others)
+
+    for exporter in (http_exporter, grpc_exporter):
+        monkeypatch.setattr(exporter, "OTLPSpanExporter", Listens)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", said)
+    sg.configure(endpoint=f"http://127.0.0.1:{port}")
+    assert limits == [seconds]
+    lines = [line for line in caplog.messages if "OTEL_EXPORTER_OTLP_TIMEOUT" in line]
+    assert len(lines) == (float(said) != seconds)
+    assert all(f"={said} " in line and "milliseconds" in line and f"{said} seconds" in line for line in lines)
 
 
 def test_c111_what_the_specification_allows_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

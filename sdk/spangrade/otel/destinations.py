@@ -13,6 +13,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportRes
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from spangrade._log import once
 from spangrade.delivery.exporter_lines import few_lines, listen
 from spangrade.delivery.log_events import NO_LOGS_HERE, GatedExporter
 from spangrade.errors import ConfigError
@@ -20,6 +21,7 @@ from spangrade.otel.per_process import ProcessLogExporter, ProcessSpanExporter
 
 GRPC: Final = "grpc"
 HTTP: Final = "http/protobuf"
+MAX_SECONDS: Final = 300.0
 _SIGNALS: Final = ("traces", "logs")
 
 
@@ -68,9 +70,23 @@ def checked(signal: str, given: str | None) -> str:
     return protocol
 
 
-def _time_limit(signal: str) -> float:
-    """For the SDK's OTLP/HTTP exporters, in their seconds: they read an empty variable as a number."""
-    return float(_said(signal, "TIMEOUT") or 10)
+def time_limit(signal: str) -> float:
+    """Seconds that one request to a destination may take; default 10.
+
+    ``OTEL_EXPORTER_OTLP_TIMEOUT`` is in milliseconds by the specification and in seconds for the Python SDK. It is read as the
+    SDK reads it, so that all exporters of a process agree, up to `MAX_SECONDS`; nobody lets an export take longer than that,
+    so a larger number is one of milliseconds, which is said once.
+    """
+    said = float(_said(signal, "TIMEOUT") or 10)
+    if said <= MAX_SECONDS:
+        return said
+    once(
+        f"otlp.timeout.{said:g}",
+        f"OTEL_EXPORTER_OTLP_TIMEOUT={said:g} is read as {said / 1000:g} seconds: the OpenTelemetry specification counts "
+        f"in milliseconds. The Python SDK counts in seconds, so its own exporters would wait {said:g} seconds. Write "
+        "seconds up to 300, which is read the same by both",
+    )
+    return said / 1000
 
 
 def _is_time(said: str) -> bool:
@@ -120,7 +136,7 @@ def span_exporter(endpoint: str | None) -> SpanExporter:
             return _SpanExporter(lambda: GrpcExporter(**arguments))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    url, limit = _url("traces", endpoint), _time_limit("traces")
+    url, limit = _url("traces", endpoint), time_limit("traces")
     with _in_words():
         return _SpanExporter(lambda: OTLPSpanExporter(endpoint=url, timeout=limit))
 
@@ -185,13 +201,12 @@ def logs_wanted() -> bool:
 
 
 def _grpc_arguments(signal: str, endpoint: str | None) -> dict[str, Any]:
+    limit = time_limit(signal)
     if endpoint is None and endpoint_of(signal, None):
-        return {}  # which the exporter reads itself, with all that the environment says beside it
-    endpoint = (
-        endpoint or "http://localhost:4317"
-    )  # not left to the exporter, for which an empty variable is an address
-    parts = _parsed(endpoint)
-    return {"endpoint": f"{parts.scheme}://{parts.netloc}", "insecure": parts.scheme != "https"}
+        return {"timeout": limit}  # the rest the exporter reads itself, with all that the environment says beside it
+    # Not left to the exporter, for which an empty variable is an address.
+    parts = _parsed(endpoint or "http://localhost:4317")
+    return {"endpoint": f"{parts.scheme}://{parts.netloc}", "insecure": parts.scheme != "https", "timeout": limit}
 
 
 def log_exporter(endpoint: str | None) -> GatedExporter:
@@ -209,7 +224,7 @@ def log_exporter(endpoint: str | None) -> GatedExporter:
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
     last: list[int] = [0]
-    url, limit = _url("logs", endpoint), _time_limit("logs")
+    url, limit = _url("logs", endpoint), time_limit("logs")
 
     def make() -> LogRecordExporter:
         session = requests.Session()  # the exporter takes one; its hook is the public way to see a status
