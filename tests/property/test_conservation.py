@@ -38,6 +38,8 @@ RETURNS = st.sampled_from(
         Score(0.3),
         Score(label="skipped"),
         {"a": 1, "b": None},
+        {"a": 1, "b": float("nan")},
+        {"a": "", "b": object()},
         object(),
         ZeroDivisionError(),
         SystemExit(1),

@@ -1,29 +1,26 @@
 """`LocalMetric`: a plain Python function, graded in-process, live and in tests alike."""
 
 import functools
+import hashlib
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, overload
 
 from spangrade._values import snapshot
 from spangrade.errors import ConfigError
+from spangrade.metrics.binding import ALIASES, binding, field_of, is_async, name_of
+from spangrade.metrics.importable import at, function_at, place_of
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
-from spangrade.model.sample import SAMPLE_FIELDS, FrozenDict, Sample, freeze
-from spangrade.model.score import Skip, read_scores
+from spangrade.model.returned import ScoreReader
+from spangrade.model.sample import SAMPLE_FIELDS, Sample, freeze
+from spangrade.model.score import Rule, Skip
 
-#: Other tools' words for the fields of a Sample.
-ALIASES: Final[Mapping[str, str]] = {
-    "question": "input",
-    "query": "input",
-    "answer": "output",
-    "response": "output",
-    "reference": "expected",
-    "expected_output": "expected",
-    "contexts": "documents",
-    "retrieved_contexts": "documents",
-}
+__all__ = ["ALIASES", "DEFAULT_TIMEOUT_S", "LocalMetric", "metric"]
+
 DEFAULT_TIMEOUT_S: Final = 5.0
+_NUMBERS: Final = frozenset((float, int, bool))
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,13 @@ class LocalMetric:
     How ``fn`` is called: parameters named like Sample fields (or the usual aliases: question, answer, response,
     reference, contexts, retrieved_contexts) are filled by name; otherwise a single parameter gets the `Sample`;
     otherwise two required positional parameters get ``(item, output)``, where ``item`` is a read-only mapping with
-    input, expected, documents, context and metadata. ``fn`` may be async.
+    input, expected, documents, context and metadata. ``fn`` may be async. The details (defaults, partials, ``**kwargs``)
+    are in `spangrade.metrics.binding`, what it may return in `spangrade.model.returned`.
+
+    In the pipeline its time is limited, and no span or context of the application is around it. An async one runs on an
+    event loop of ours, one for all. A sync one runs on a thread of ours: Python cannot end a thread, so one that hangs
+    costs its own place, never the others'; after three time-outs in a row it is paused for a minute, then for longer. One
+    that keeps the processor busy holds up every thread of the application by turns: give it ``process=True``.
 
     Attributes:
         fn: the function.
@@ -45,6 +48,10 @@ class LocalMetric:
         lower_is_better: turns the comparison with the threshold round.
         verdict: False: a measurement, neither pass nor fail.
         timeout: seconds after which a live run of it is given up, default 5.
+        process: True: the pipeline runs it in a worker process, where it may use a whole core without holding up the
+            application. Workers are few, shared by all such metrics, started with the first sample, and ended with a
+            metric that runs out of time. The metric must be importable there: at the top of a module, not in the script
+            that runs. Called by itself (`evaluate`, or as a function) it runs here.
 
     Raises:
         ConfigError: for a name, field, target or signature that cannot work.
@@ -59,27 +66,25 @@ class LocalMetric:
     lower_is_better: bool = False
     verdict: bool = True
     timeout: float = DEFAULT_TIMEOUT_S
+    process: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
             raise ConfigError(f"metric: {self.fn!r} is not a function; decorate a function of the sample")
-        name = self.name or getattr(self.fn, "__name__", "") or type(self.fn).__name__
+        name = self.name or name_of(self.fn)
         what = f"metric {name!r}"
         object.__setattr__(self, "name", check_name(name, "metric"))
-        requires = tuple(self.requires)
-        for required in requires:
-            if required not in SAMPLE_FIELDS:
-                raise ConfigError(f"{what} requires {required!r}; a Sample has {', '.join(SAMPLE_FIELDS)}")
-        object.__setattr__(self, "requires", requires)
-        object.__setattr__(self, "config", freeze(snapshot(dict(self.config))))
+        object.__setattr__(self, "requires", _fields(self.requires, what))
+        object.__setattr__(self, "config", _config(self.config, what))
         check_target(self.target, what)
-        if self.threshold is not None and (
-            isinstance(self.threshold, bool) or not isinstance(self.threshold, (int, float))
-        ):
+        if self.threshold is not None and not _is_finite(self.threshold):
             raise ConfigError(f"{what}: threshold {self.threshold!r} is not a number")
-        if not self.timeout > 0:
+        if not _is_number(self.timeout) or not self.timeout > 0:
             raise ConfigError(f"{what}: timeout {self.timeout!r} is not a number of seconds above 0")
-        object.__setattr__(self, "_call", _binding(self.fn, what))
+        object.__setattr__(self, "_call", binding(self.fn, what))
+        read = ScoreReader(self.name, Rule(self.threshold, self.lower_is_better, self.verdict))
+        object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_read_number", read.number)
         for attribute in ("__doc__", "__name__", "__qualname__", "__module__"):  # reads like the function it was
             if hasattr(self.fn, attribute):
                 object.__setattr__(self, attribute, getattr(self.fn, attribute))
@@ -88,6 +93,19 @@ class LocalMetric:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself, unchanged: a metric can still be called and tested as one."""
         return self.fn(*args, **kwargs)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.target))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its place in its module where it is found there, else by its parts; see `spangrade.metrics.importable`."""
+        place = place_of(self)
+        if place is not None:
+            return at, (place,)
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "fn"}
+        parts["config"] = dict(self.config)
+        place = place_of(self.fn)
+        return _made_of, (place if place is not None else self.fn, parts)
 
     @functools.cached_property
     def info(self) -> EvaluatorInfo:
@@ -107,85 +125,80 @@ class LocalMetric:
 
     @functools.cached_property
     def is_async(self) -> bool:
-        """Whether `evaluate` returns an awaitable."""
-        return inspect.iscoroutinefunction(inspect.unwrap(self.fn)) or inspect.iscoroutinefunction(
-            getattr(type(self.fn), "__call__", None)  # noqa: B004 - a callable object with an async __call__
-        )
+        """Whether `evaluate` is known to return an awaitable. (It may all the same where a plain function hides one.)"""
+        return is_async(self.fn)
+
+    @functools.cached_property
+    def source_hash(self) -> str | None:
+        """16 hex digits of the function's source text; None where there is none to read (a builtin, a REPL, C).
+
+        No part of the metric's identity: two runs that compare a metric by name and config can tell by it that the code
+        changed while its ``version`` did not. What the function calls is not looked at.
+        """
+        try:
+            source = inspect.getsource(inspect.unwrap(_code_of(self.fn)))
+        except (OSError, TypeError, ValueError):
+            return None
+        return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
 
     def evaluate(self, sample: Sample) -> Verdict | Awaitable[Verdict]:
-        """The verdict on one sample.
+        """The verdict on one sample, here and now: without a time limit, in this process. Of an async function: an
+        awaitable of it.
 
         Raises:
             Skip: a required field is empty, or the function returned None.
-            ReturnError: the function returned what is no score.
+            ReturnError: the function returned what is no score. (Of several scores, those that are none are the
+                verdict's failures.)
         """
-        missing = sample.missing(self.requires)
-        if missing:
-            raise Skip(f"{', '.join(missing)} missing")
+        if self.requires:
+            missing = sample.missing(self.requires)
+            if missing:
+                raise Skip(f"{', '.join(missing)} missing")
         returned = self._call(sample)  # type: ignore[attr-defined]
+        if type(returned) in _NUMBERS:
+            return self._read_number(returned)  # type: ignore[attr-defined,no-any-return]
         if inspect.isawaitable(returned):
             return self._later(returned)
-        return self._read(returned)
+        return self._read(returned)  # type: ignore[attr-defined,no-any-return]
 
-    async def _later(self, returned: Awaitable[Any]) -> Verdict:
-        return self._read(await returned)
-
-    def _read(self, returned: Any) -> Verdict:
-        return Verdict(
-            tuple(
-                read_scores(
-                    self.name,
-                    returned,
-                    threshold=self.threshold,
-                    lower_is_better=self.lower_is_better,
-                    verdict=self.verdict,
-                )
-            )
-        )
+    async def _later(self, returned: Any) -> Verdict:
+        while inspect.isawaitable(returned):  # a coroutine may return another
+            returned = await returned
+        return self._read(returned)  # type: ignore[attr-defined,no-any-return]
 
 
-def _binding(fn: Callable[..., Any], what: str) -> Callable[[Sample], Any]:
-    """How a Sample becomes the function's arguments; decided once, from its signature."""
-    try:
-        parameters = [
-            p for p in inspect.signature(fn).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        ]
-    except (TypeError, ValueError):  # a builtin without a signature
-        return fn
-    required = [p for p in parameters if p.default is p.empty]
-    fields = {p.name: ALIASES.get(p.name, p.name) for p in parameters if ALIASES.get(p.name, p.name) in SAMPLE_FIELDS}
-    positional = [p for p in required if p.kind is not p.KEYWORD_ONLY]
-    if len(required) == 2 and [p.name for p in positional] == ["item", "output"]:
-        return lambda sample: fn(_item(sample), sample.output)
-    if fields and all(p.name in fields for p in required):
-        if not any(p.kind is p.POSITIONAL_ONLY for p in parameters):
-            names = tuple(fields.items())
-            return lambda sample: fn(**{name: getattr(sample, attribute) for name, attribute in names})
-        order = tuple(fields[p.name] for p in parameters if p.name in fields)
-        return lambda sample: fn(*[getattr(sample, attribute) for attribute in order])
-    if len(positional) == 1 and len(required) == 1:
-        return fn
-    if not required and len(parameters) == 1:
-        return fn
-    if len(positional) == 2 and len(required) == 2:
-        first, second = (fields.get(p.name) for p in positional)
-        if first is None and second in (None, "output"):  # else a misspelt field would get the wrong thing
-            return lambda sample: fn(_item(sample), sample.output)
-    unknown = [p.name for p in required if p.name not in fields] or ["(none)"]
-    raise ConfigError(
-        f"{what}: parameters {', '.join(unknown)} cannot be filled; take one parameter (the Sample), (item, output), or "
-        f"parameters named like its fields: {', '.join(SAMPLE_FIELDS)} (also {', '.join(ALIASES)})"
-    )
+def _made_of(fn: Any, parts: dict[str, Any]) -> LocalMetric:
+    return LocalMetric(function_at(fn) if isinstance(fn, str) else fn, **parts)
 
 
-def _item(sample: Sample) -> Mapping[str, Any]:
-    return FrozenDict(
-        input=sample.input,
-        expected=sample.expected,
-        documents=sample.documents,
-        context=sample.context,
-        metadata=sample.metadata,
-    )
+def _code_of(fn: Any) -> Any:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn if inspect.isroutine(fn) else getattr(type(fn), "__call__", fn)  # noqa: B004 - a callable object's
+
+
+def _fields(requires: Any, what: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for required in [requires] if isinstance(requires, str) else requires:
+        field_name = field_of(required) if isinstance(required, str) else None
+        if field_name is None:
+            raise ConfigError(f"{what} requires {required!r}; a Sample has {', '.join(SAMPLE_FIELDS)}")
+        found.append(field_name)
+    return tuple(dict.fromkeys(found))
+
+
+def _config(config: Any, what: str) -> Any:
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"{what}: config {config!r} is not a dict of settings, such as {{'version': 2}}")
+    return freeze(snapshot(dict(config)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
 
 
 @overload
@@ -204,6 +217,7 @@ def metric(
     lower_is_better: bool = False,
     verdict: bool = True,
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Callable[[Callable[..., Any]], LocalMetric]: ...
 
 
@@ -220,6 +234,7 @@ def metric(
     lower_is_better: bool = False,
     verdict: bool = True,
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> LocalMetric | Callable[[Callable[..., Any]], LocalMetric]:
     """Turn a function into a `LocalMetric`; bare (``@metric``) or with options.
 
@@ -227,19 +242,20 @@ def metric(
     """
 
     def make(function: Callable[..., Any]) -> LocalMetric:
-        settings = dict(config or {})
-        if version is not None:
-            settings["version"] = version
+        settings: Any = config or {}
+        if version is not None and isinstance(settings, Mapping):
+            settings = {**settings, "version": version}
         return LocalMetric(
             function,
             name or "",
             threshold,
             settings,
-            tuple([requires] if isinstance(requires, str) else requires),
+            requires,  # type: ignore[arg-type]  # made a tuple there
             target,
             lower_is_better,
             verdict,
             timeout,
+            process,
         )
 
     return make(fn) if fn is not None else make

@@ -57,7 +57,14 @@ def test_a_callable_object_and_a_bound_method_are_metrics() -> None:
         (lambda: metric(requires=["outputs"])(lambda output: 1), "requires 'outputs'"),
         (lambda: metric(target="roots")(lambda output: 1), "target 'roots' is not one of root, llm"),
         (lambda: metric(threshold="high")(lambda output: 1), "threshold 'high' is not a number"),  # type: ignore[call-overload]
+        (lambda: metric(threshold=float("nan"))(lambda output: 1), "threshold nan is not a number"),
+        (lambda: metric(threshold=True)(lambda output: 1), "threshold True is not a number"),
         (lambda: metric(timeout=0)(lambda output: 1), "timeout 0"),
+        (lambda: metric(timeout="5")(lambda output: 1), "timeout '5' is not a number of seconds"),  # type: ignore[call-overload]
+        (lambda: metric(timeout=float("nan"))(lambda output: 1), "timeout nan"),
+        (lambda: metric(config="v2")(lambda output: 1), "config 'v2' is not a dict"),  # type: ignore[call-overload]
+        (lambda: metric(config="v2", version=2)(lambda output: 1), "config 'v2' is not a dict"),  # type: ignore[call-overload]
+        (lambda: metric(requires=[None])(lambda output: 1), "requires None"),  # type: ignore[list-item]
         (lambda: metric(name=" ")(lambda output: 1), "is empty"),
         (lambda: LocalMetric("overlap"), "is not a function"),  # type: ignore[arg-type]
     ],
