@@ -61,6 +61,12 @@ CONTEXT: Final = "spangrade.context"  # JSON object given by set_context()
 SCORED_BY: Final = "spangrade.scored_by"  # string[]: evaluators that somebody has taken, "name@confighash"
 ENDED: Final = "spangrade.ended"  # how a call ended where it is no plain return: complete (a stream), closed, unconsumed, cancelled, error
 
+# --- Spangrade's own: on every span of an experiment's run (by the first of them nobody scores it as traffic) -----------
+EXPERIMENT_NAME: Final = "spangrade.experiment.name"
+EXPERIMENT_DATASET: Final = "spangrade.experiment.dataset"
+EXPERIMENT_ITEM: Final = "spangrade.experiment.item_id"
+EXPERIMENT_REPEAT: Final = "spangrade.experiment.repeat"
+
 # --- Spangrade's own: on a score --------------------------------------------------------------------------------------
 SCORE_ID: Final = "spangrade.score.id"
 EVALUATOR_NAME: Final = "spangrade.evaluator.name"

@@ -188,7 +188,8 @@ def _check_required(info: EvaluatorInfo, sample: Sample) -> None:
 
 def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended:
     if isinstance(fault, Skip):
-        return Ended(Outcome.SKIPPED, _reason(str(fault)), duration_s=duration_s)
+        why = _text(fault)
+        return Ended(Outcome.SKIPPED, _reason(why), message=why, duration_s=duration_s)
     if isinstance(fault, JudgeError):
         if fault.kind == "timeout":
             return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s)

@@ -44,6 +44,11 @@ def use_provider(provider: trace_api.TracerProvider | None) -> None:
     _State.provider = provider
 
 
+def provider_in_use() -> trace_api.TracerProvider:
+    """Where calls are traced now."""
+    return _State.provider or trace_api.get_tracer_provider()
+
+
 def _where() -> Context | None:
     """The context that a call starts in; None where nothing is traced: a kill switch, an evaluator's own work, no provider,
     a trace that is not sampled. The provider is looked up at call time, since an application may set its own long after

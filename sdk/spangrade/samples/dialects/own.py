@@ -1,4 +1,5 @@
-"""What only Spangrade's own spans carry: ``spangrade.context``, the JSON object of `set_context`.
+"""What only Spangrade's own spans carry: ``spangrade.context``, the JSON object of `set_context`; and the mark of an
+experiment's run, which its experiment scores and no pipeline does.
 
 The rest of an own span is OpenInference (kind, ``input.value``, ``output.value``, ``metadata``) and OpenTelemetry GenAI
 (messages, documents), and is read by those dialects.
@@ -9,12 +10,12 @@ from typing import Any, Final
 
 from spangrade import semconv
 from spangrade.model.span import SpanData
-from spangrade.samples.dialects.base import KindMark
+from spangrade.samples.dialects.base import EVALUATOR, KindMark
 from spangrade.samples.jsontext import read_object
 from spangrade.samples.reading import Reading
 
 name: Final = "spangrade"
-kind_marks: Final[Mapping[str, KindMark]] = {}
+kind_marks: Final[Mapping[str, KindMark]] = {semconv.EXPERIMENT_NAME: KindMark(prefixes=(("", EVALUATOR),))}
 content_keys: Final = frozenset({semconv.CONTEXT})
 content_prefixes: Final[tuple[str, ...]] = ()
 
