@@ -14,6 +14,7 @@ def answer(question): ...
 
 from spangrade._version import __version__
 from spangrade.errors import ConfigError, SpangradeError
+from spangrade.experiments.compare import compare
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
 from spangrade.metrics.local import LocalMetric, metric
@@ -42,6 +43,7 @@ __all__ = [
     "SpangradeError",
     "SpangradeProcessor",
     "__version__",
+    "compare",
     "configure",
     "flush",
     "live",

@@ -4,7 +4,8 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from spangrade.experiments.stats import RESAMPLES, SEED, need_numpy, unit_sums
+from spangrade.experiments.defaults import RESAMPLES, SEED
+from spangrade.experiments.stats import need_numpy, unit_sums
 
 if TYPE_CHECKING:
     from spangrade.experiments.stats import Floats
