@@ -60,6 +60,11 @@ class AgentCarriers:
         """True when nothing more should be taken in."""
         return self._traces is not None and self._traces.full()
 
+    def clean(self, span: Span) -> bool:
+        """Let nothing stay in a span that does not wait but what may leave; True if that may have changed it."""
+        apply(self._policy, span)
+        return not self._policy.changes_nothing
+
     def exports(self, held: Held) -> bool:  # noqa: ARG002 - the same for every span
         """See `Carriers`."""
         return not self._tap
@@ -74,9 +79,9 @@ class AgentCarriers:
         left: Sequence[Pair] = ()
         try:
             left = codec.add_scores(origin.span, pairs, tuple(held.taken), self._max_events)
-            apply(self._policy, origin.span)
         except Exception as fault:  # noqa: BLE001 - a fault of ours must not cost the span
             _guard.swallowed("carriers.add_scores", fault)
+        apply(self._policy, origin.span)
         if self._traces is None:
             return left
         riding = _Riding([pair for pair in pairs if not any(pair is other for other in left)])

@@ -4,43 +4,62 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from spangrade.delivery.content import ContentPolicy
-from spangrade.samples.extract import CONTENT_EVENTS, is_content_key
-from spangrade.semconv import EXPLANATION
+from spangrade import _guard
+from spangrade.delivery.content import FAILED, ContentPolicy
 
 
 def apply(policy: ContentPolicy, span: Span) -> None:
-    """Redact and strip ``span`` in place; nothing is touched under the default policy."""
+    """Redact and strip ``span`` in place; nothing is touched under the default policy. If that fails by a fault of ours,
+    all text of the span is withheld, since the other way round would be the worse fault."""
     if policy.changes_nothing:
         return
+    try:
+        with policy.at_work():
+            _apply(policy, span)
+    except Exception as fault:  # noqa: BLE001
+        _guard.swallowed("content.apply", fault)
+        _withhold(span)
+
+
+def _apply(policy: ContentPolicy, span: Span) -> None:
+    span.name = policy.said(span.name)
     _attributes(policy, span.attributes)
-    if not policy.export_content:
-        kept = [event for event in span.events if event.name not in CONTENT_EVENTS]
-        if len(kept) != len(span.events):
-            del span.events[:]
-            span.events.extend(kept)
+    for at in range(len(span.events) - 1, -1, -1):
+        if not policy.event_may_leave(span.events[at].name):
+            del span.events[at]
     for event in span.events:
+        event.name = policy.said(event.name)
         _attributes(policy, event.attributes)
-    if policy.redact is not None and span.status.message:
-        span.status.message = policy.text(span.status.message)
+    for link in span.links:
+        _attributes(policy, link.attributes)
+    if span.status.message:
+        span.status.message = policy.description(span.status.message) or ""
+
+
+def _withhold(span: Span) -> None:
+    span.name = FAILED
+    span.ClearField("attributes")
+    span.ClearField("events")
+    for link in span.links:
+        link.ClearField("attributes")
+    span.status.ClearField("message")
 
 
 def _attributes(policy: ContentPolicy, attributes: RepeatedCompositeFieldContainer[KeyValue]) -> None:
     for at in range(len(attributes) - 1, -1, -1):
         key = attributes[at].key
-        gone = (
-            not policy.export_explanations if key == EXPLANATION else is_content_key(key) and not policy.export_content
-        )
-        if gone:
+        if not policy.may_leave(key):
             del attributes[at]
-        elif policy.redact is not None:
+        elif policy.changes(key):
             _value(policy, attributes[at].value)
 
 
 def _value(policy: ContentPolicy, value: AnyValue) -> None:
     which = value.WhichOneof("value")
     if which == "string_value":
-        value.string_value = policy.text(value.string_value)
+        value.string_value = policy.said(value.string_value)
+    elif which == "bytes_value":
+        value.bytes_value = policy.encoded(value.bytes_value)
     elif which == "array_value":
         for item in value.array_value.values:
             _value(policy, item)

@@ -150,6 +150,8 @@ class Relay:
                     data = codec.span_data(span, resource, scope_spans.scope)
                     if not self._waits(data):
                         plan.offers.append(Offer(data, None, None, now))
+                        if self._mode == "relay" and self._upstream is not None:
+                            plan.changed = self._carriers.clean(span) or plan.changed
                         continue
                     if self._seen_before(span):
                         plan.duplicates += 1

@@ -269,6 +269,19 @@ def test_export_content_false_and_redaction_hold_in_the_agent_too(
     assert "Maybe" not in repr(running.store.recent())
 
 
+def test_what_nothing_scores_is_stripped_and_redacted_like_the_rest(
+    agent: Callable[..., Agent], receiver: ReceiverProcess
+) -> None:
+    """An HTTP span, a retriever's, and a model call that no evaluator looks at: they leave at once, but through us."""
+    running = agent(export_content=False, redact={"patterns": ["POST|three"], "replacement": "***"})
+    send(running, recorded())
+    found = spans_at(receiver, 3)
+    assert set(found) == {"*** /chat", "find", "chat"}
+    assert not {s.INPUT_MESSAGES, s.OUTPUT_MESSAGES, s.RETRIEVAL_DOCUMENTS} & {
+        key for span in found.values() for key in span["attributes"]
+    }
+
+
 # --- tap, who scores, parity ------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
@@ -49,16 +49,12 @@ class ContentPolicy:
 
     def text(self, value: str) -> str:
         """Redacted text."""
-        if self.redact is None:
-            return value
-        with _untraced():
-            return self._text(value)
+        with self.at_work():
+            return self.said(value)
 
     def attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Attributes as they may leave."""
-        if self.redact is None:
-            return self._attributes(given)
-        with _untraced():
+        with self.at_work():
             return self._attributes(given)
 
     def span(self, span: ReadableSpan) -> ReadableSpan:
@@ -66,24 +62,31 @@ class ContentPolicy:
         whose texts were redacted when it was made."""
         if self.changes_nothing or s.SCORE_ID in (span.attributes or ()):
             return span
-        if self.redact is None:
-            return self._span(span)
-        with _untraced():
+        with self.at_work():
             return self._span(span)
 
-    def _span(self, span: ReadableSpan) -> ReadableSpan:
-        kept = [e for e in span.events if self.export_content or e.name not in CONTENT_EVENTS]
-        events = [Event(self._text(e.name), self._attributes(e.attributes), e.timestamp) for e in kept]
-        pairs = span.pairs if isinstance(span, ScoredSpan) else ()
-        copy = ScoredSpan(span, self._attributes(span.attributes), events, pairs)
-        description = span.status.description
-        if description:
-            copy.redescribe(self._text(description) if self.export_content else None)
-        links = [Link(link.context, self._attributes(link.attributes)) for link in span.links]
-        copy.rename(self._text(span.name), links)
-        return copy
+    # --- the parts of a span, for whoever has it in another form; inside of `at_work` ------------------------------------
 
-    def _text(self, value: str) -> str:
+    def at_work(self) -> AbstractContextManager[None]:
+        """Around all that is asked of the policy for one span: what ``redact`` does there is not traced."""
+        return _untraced() if self.redact is not None else nullcontext()
+
+    def may_leave(self, key: str) -> bool:
+        """Whether an attribute is exported, by its name."""
+        if key == s.EXPLANATION:
+            return self.export_explanations
+        return self.export_content or not (key in _TEXT_OF_OURS or is_content_key(key))
+
+    def event_may_leave(self, name: str) -> bool:
+        """Whether an event is exported at all, by its name."""
+        return self.export_content or name not in CONTENT_EVENTS
+
+    def changes(self, key: str) -> bool:
+        """Whether an attribute's value is redacted: not an id of ours, by which others look it up."""
+        return self.redact is not None and key not in _IDENTITY
+
+    def said(self, value: str) -> str:
+        """A text as it may leave."""
         if self.redact is None:
             return value
         with shield("redact"):  # the hook is the application's code
@@ -92,34 +95,46 @@ class ContentPolicy:
                 return valid(redacted)
         return FAILED
 
-    def _attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
-        kept = {key: value for key, value in (given or {}).items() if self._may_leave(key)}
-        if self.redact is None:
-            return kept
-        return {key: value if key in _IDENTITY else self._value(value) for key, value in kept.items()}
+    def encoded(self, value: bytes) -> bytes:
+        """Bytes as they may leave: text, as far as they are one."""
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            return value
+        return self.said(text).encode()
 
-    def _may_leave(self, key: str) -> bool:
-        if key == s.EXPLANATION:
-            return self.export_explanations
-        return self.export_content or not (key in _TEXT_OF_OURS or is_content_key(key))
+    def description(self, status: str) -> str | None:
+        """The text of a status as it may leave; what goes wrong is told in the users' words."""
+        return self.said(status) if self.export_content else None
+
+    # --- of the SDK's spans ----------------------------------------------------------------------------------------------
+
+    def _span(self, span: ReadableSpan) -> ReadableSpan:
+        kept = [e for e in span.events if self.event_may_leave(e.name)]
+        events = [Event(self.said(e.name), self._attributes(e.attributes), e.timestamp) for e in kept]
+        pairs = span.pairs if isinstance(span, ScoredSpan) else ()
+        copy = ScoredSpan(span, self._attributes(span.attributes), events, pairs)
+        description = span.status.description
+        if description:
+            copy.redescribe(self.description(description))
+        links = [Link(link.context, self._attributes(link.attributes)) for link in span.links]
+        copy.rename(self.said(span.name), links)
+        return copy
+
+    def _attributes(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        kept = {key: value for key, value in (given or {}).items() if self.may_leave(key)}
+        return {key: self._value(value) if self.changes(key) else value for key, value in kept.items()}
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self.said(value)
         if isinstance(value, (bytes, bytearray)):
-            return self._bytes(bytes(value))
+            return self.encoded(bytes(value))
         if isinstance(value, Mapping):
             return {key: self._value(item) for key, item in value.items()}
         if isinstance(value, Sequence):
             return tuple(self._value(item) for item in value)
         return value
-
-    def _bytes(self, value: bytes) -> bytes:
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            return value  # no text
-        return self._text(text).encode()
 
 
 @contextmanager
