@@ -100,9 +100,9 @@ def test_a_metric_can_still_be_called_and_read_as_its_function() -> None:
 def test_builtins_are_found_by_name_and_paths_by_import() -> None:
     assert {"overlap", "json_valid", "length_words", "no_refusal"} <= set(BUILTIN)
     assert resolve("overlap") is resolve("overlap")
-    assert resolve("spangrade.metrics.builtin.rules:json_valid") is resolve("json_valid")
+    assert resolve("spangrade.metrics.builtin.json_valid:json_valid") is resolve("json_valid")
     with pytest.raises(ConfigError, match="has no 'nothing'"):
-        resolve("spangrade.metrics.builtin.rules:nothing")
+        resolve("spangrade.metrics.builtin.json_valid:nothing")
 
 
 # --- the built-in ones ---------------------------------------------------------------------------------------------------

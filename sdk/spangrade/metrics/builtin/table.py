@@ -32,8 +32,22 @@ class BuiltIn:
 _HERE: Final = "spangrade.metrics.builtin"
 
 BUILTIN: Final[dict[str, BuiltIn]] = {
-    "json_valid": BuiltIn(f"{_HERE}.rules:json_valid", "1 when the answer is one strict JSON value"),
-    "length_words": BuiltIn(f"{_HERE}.rules:length_words", "how many words the answer has"),
-    "no_refusal": BuiltIn(f"{_HERE}.rules:no_refusal", "1 when the answer does not read like a refusal (English)"),
+    "cost": BuiltIn(f"{_HERE}.cost:cost", "US dollars of the call's model calls, by list prices", "cost", factory=True),
+    "json_valid": BuiltIn(f"{_HERE}.json_valid:json_valid", "1 when the answer is one strict JSON value"),
+    "keywords": BuiltIn(
+        f"{_HERE}.keywords:keywords", "1 when the answer has the words it must, and no others", factory=True
+    ),
+    "latency": BuiltIn(f"{_HERE}.latency:latency", "seconds from the start of the call to its end", factory=True),
+    "length_chars": BuiltIn(f"{_HERE}.length:length_chars", "how many characters the answer has", factory=True),
+    "length_words": BuiltIn(f"{_HERE}.length:length_words", "how many words the answer has", factory=True),
+    "no_refusal": BuiltIn(
+        f"{_HERE}.refusal:no_refusal", "1 when the answer does not read like a refusal, in 15 languages"
+    ),
+    "refusal": BuiltIn(f"{_HERE}.refusal:refusal", "1 when the answer reads like a refusal; a measurement"),
+    "regex": BuiltIn(f"{_HERE}.regex:regex", "1 when the answer matches a pattern, or must not", "rules", factory=True),
+    "time_to_first_chunk": BuiltIn(
+        f"{_HERE}.latency:time_to_first_chunk", "seconds to the first piece of a streamed answer", factory=True
+    ),
+    "tokens": BuiltIn(f"{_HERE}.tokens:tokens", "tokens that the call's models read and wrote", factory=True),
     "overlap": BuiltIn(f"{_HERE}.overlap:overlap", "lexical support of the answer in the documents, 0 to 1"),
 }

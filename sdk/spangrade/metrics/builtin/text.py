@@ -1,137 +1,81 @@
-"""Words and sentences, the way the lexical metrics count them. No model, no network."""
+"""The text of what a Sample holds: an output that may be parsed JSON, documents in any form."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-_WORD: Final = re.compile(r"[^\W_]+(?:['’.,:/-][^\W_]+)*")
-_SENTENCE: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-# Words that say nothing of the subject: they are in every answer and every document (English; other languages lose a
-# little sharpness, no more).
-STOPWORDS: Final = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "may",
-        "more",
-        "most",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yes",
-        "also",
-        "any",
-        "all",
-        "about",
-        "after",
-        "before",
-        "between",
-        "only",
-        "over",
-        "under",
-        "up",
-        "down",
-        "out",
-        "please",
-    ]
-)
+from pydantic_core import from_json
+
+from spangrade.model.document import read_document
+
+MAX_CHARS: Final = 1_048_576
+_MAX_NODES: Final = 50_000
 
 
-def words(text: str) -> list[str]:
-    """Lower-case words and numbers in order, stop words included; a number keeps its points (``1.5``, ``09:30``)."""
-    return [match.group().casefold() for match in _WORD.finditer(text)]
-
-
-def content_words(text: str) -> list[str]:
-    """`words` without the stop words, plural and possessive endings cut off."""
-    return [stem(word) for word in words(text) if word not in STOPWORDS]
-
-
-def stem(word: str) -> str:
-    """A very light stem: ``refunds`` and ``refund's`` meet ``refund``; nothing cleverer, so nothing is conflated."""
-    word = word.removesuffix("'s").removesuffix("’s")
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
-    return word
-
-
-def sentences(text: str) -> Iterator[str]:
-    """Sentences with at least one word in them."""
-    for part in _SENTENCE.split(text):
-        if _WORD.search(part):
-            yield part.strip()
-
-
-def as_text(value: Any) -> str:
-    """Text of an output that may be parsed JSON: its strings and numbers, joined."""
+def as_text(value: Any, limit: int = MAX_CHARS) -> str:
+    """Text of a value that may be parsed JSON: its strings and numbers (not its keys), one a line, about ``limit`` characters."""
     if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return "\n".join(as_text(item) for item in value.values())
-    if isinstance(value, list):
-        return "\n".join(as_text(item) for item in value)
-    return "" if value is None else str(value)
+        return value[:limit]
+    return "\n".join(_leaves(value, limit))
+
+
+def prose(value: Any, limit: int = MAX_CHARS) -> str:
+    """`as_text`, where text that is a JSON object or list is read as one: its keys are no words of the answer."""
+    if isinstance(value, str) and len(value) <= limit and value.lstrip()[:1] in ("{", "["):
+        try:
+            parsed = from_json(value)
+        except ValueError:
+            return value
+        return as_text(parsed, limit) if isinstance(parsed, (dict, list)) else value
+    return as_text(value, limit)
+
+
+def _leaves(value: Any, limit: int) -> Iterator[str]:
+    left, todo = _MAX_NODES, [value]
+    while todo and left > 0 and limit > 0:
+        left -= 1
+        item = todo.pop()
+        if isinstance(item, Mapping):
+            todo += reversed(list(item.values())[:left])
+        elif isinstance(item, (list, tuple)):
+            todo += reversed(item[:left])
+        elif isinstance(item, str):
+            yield item[:limit]
+            limit -= len(item)
+        elif isinstance(item, bool):
+            yield "true" if item else "false"
+        elif isinstance(item, (int, float)):
+            yield _number(item)
+
+
+def _number(value: float) -> str:
+    try:
+        return str(value)
+    except ValueError:  # an int of more than 4,300 digits
+        return ""
+
+
+def document_texts(documents: Any) -> list[str]:
+    """The text of each document: a dict in any retriever's spelling, or plain text. One without text is ``""``."""
+    if isinstance(documents, (str, Mapping)):
+        documents = [documents]
+    if not isinstance(documents, (list, tuple)):
+        return []
+    return [_document_text(document) for document in documents]
+
+
+def _document_text(document: Any) -> str:
+    if isinstance(document, str):
+        return document
+    if not isinstance(document, Mapping):
+        return as_text(document)
+    content = document.get("content")
+    if isinstance(content, str):
+        return content
+    found = read_document(document, 0)
+    return as_text(content) if found is None else str(found.get("content", ""))
+
+
+def quoted(text: str, limit: int = 160) -> str:
+    """Text in quotation marks, on one line, cut to ``limit`` characters."""
+    line = " ".join(text[: 4 * limit].split())
+    return f"“{line}”" if len(line) <= limit else f"“{line[: limit - 3]}...”"
