@@ -20,6 +20,7 @@ from spangrade.model.sample import SAMPLE_FIELDS, FrozenDict, Sample
 ALIASES: Final[Mapping[str, str]] = {
     "question": "input",
     "query": "input",
+    "user_input": "input",
     "answer": "output",
     "response": "output",
     "reference": "expected",

@@ -1,20 +1,19 @@
 """`LocalMetric`: a plain Python function, graded in-process, live and in tests alike."""
 
 import functools
-import hashlib
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, overload
 
-from spangrade._values import snapshot
 from spangrade.errors import ConfigError
-from spangrade.metrics.binding import ALIASES, binding, field_of, is_async, name_of
+from spangrade.metrics.binding import ALIASES, binding, is_async, name_of
+from spangrade.metrics.checks import check_config, check_requires, check_threshold, check_timeout
 from spangrade.metrics.importable import at, function_at, place_of
+from spangrade.metrics.source import source_hash
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
 from spangrade.model.returned import ScoreReader
-from spangrade.model.sample import SAMPLE_FIELDS, Sample, freeze
+from spangrade.model.sample import Sample
 from spangrade.model.score import Rule, Skip
 
 __all__ = ["ALIASES", "DEFAULT_TIMEOUT_S", "LocalMetric", "metric"]
@@ -74,13 +73,11 @@ class LocalMetric:
         name = self.name or name_of(self.fn)
         what = f"metric {name!r}"
         object.__setattr__(self, "name", check_name(name, "metric"))
-        object.__setattr__(self, "requires", _fields(self.requires, what))
-        object.__setattr__(self, "config", _config(self.config, what))
+        object.__setattr__(self, "requires", check_requires(self.requires, what))
+        object.__setattr__(self, "config", check_config(self.config, what))
         check_target(self.target, what)
-        if self.threshold is not None and not _is_finite(self.threshold):
-            raise ConfigError(f"{what}: threshold {self.threshold!r} is not a number")
-        if not _is_number(self.timeout) or not self.timeout > 0:
-            raise ConfigError(f"{what}: timeout {self.timeout!r} is not a number of seconds above 0")
+        check_threshold(self.threshold, what)
+        check_timeout(self.timeout, what)
         object.__setattr__(self, "_call", binding(self.fn, what))
         read = ScoreReader(self.name, Rule(self.threshold, self.lower_is_better, self.verdict))
         object.__setattr__(self, "_read", read)
@@ -130,16 +127,8 @@ class LocalMetric:
 
     @functools.cached_property
     def source_hash(self) -> str | None:
-        """16 hex digits of the function's source text; None where there is none to read (a builtin, a REPL, C).
-
-        No part of the metric's identity: two runs that compare a metric by name and config can tell by it that the code
-        changed while its ``version`` did not. What the function calls is not looked at.
-        """
-        try:
-            source = inspect.getsource(inspect.unwrap(_code_of(self.fn)))
-        except (OSError, TypeError, ValueError):
-            return None
-        return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
+        """See `spangrade.metrics.source`."""
+        return source_hash(self.fn)
 
     def evaluate(self, sample: Sample) -> Verdict | Awaitable[Verdict]:
         """The verdict on one sample, here and now: without a time limit, in this process. Of an async function: an
@@ -169,36 +158,6 @@ class LocalMetric:
 
 def _made_of(fn: Any, parts: dict[str, Any]) -> LocalMetric:
     return LocalMetric(function_at(fn) if isinstance(fn, str) else fn, **parts)
-
-
-def _code_of(fn: Any) -> Any:
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return fn if inspect.isroutine(fn) else getattr(type(fn), "__call__", fn)  # noqa: B004 - a callable object's
-
-
-def _fields(requires: Any, what: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for required in [requires] if isinstance(requires, str) else requires:
-        field_name = field_of(required) if isinstance(required, str) else None
-        if field_name is None:
-            raise ConfigError(f"{what} requires {required!r}; a Sample has {', '.join(SAMPLE_FIELDS)}")
-        found.append(field_name)
-    return tuple(dict.fromkeys(found))
-
-
-def _config(config: Any, what: str) -> Any:
-    if not isinstance(config, Mapping):
-        raise ConfigError(f"{what}: config {config!r} is not a dict of settings, such as {{'version': 2}}")
-    return freeze(snapshot(dict(config)))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_finite(value: Any) -> bool:
-    return _is_number(value) and math.isfinite(value)
 
 
 @overload
