@@ -17,6 +17,7 @@ from spangrade.errors import ConfigError, SpangradeError
 from spangrade.experiments.compare import compare
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
+from spangrade.metrics.functional import MetricResult, discrete_metric, numeric_metric, ranking_metric
 from spangrade.metrics.local import LocalMetric, metric
 from spangrade.model.sample import Sample
 from spangrade.model.score import Score
@@ -37,6 +38,7 @@ __all__ = [
     "ConfigError",
     "LlmJudge",
     "LocalMetric",
+    "MetricResult",
     "Sample",
     "Score",
     "ScoringExporter",
@@ -45,9 +47,12 @@ __all__ = [
     "__version__",
     "compare",
     "configure",
+    "discrete_metric",
     "flush",
     "live",
     "metric",
+    "numeric_metric",
+    "ranking_metric",
     "set_context",
     "set_input",
     "set_metadata",

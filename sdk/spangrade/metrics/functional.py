@@ -1,0 +1,242 @@
+"""Functional metrics: a plain function with declared inputs and declared results.
+
+    @discrete_metric(allowed_values=["grounded", "invented"])
+    def support(response: str, contexts: list[str]) -> str: ...
+
+    support.score(response="...", contexts=["..."])     # MetricResult(value="grounded", reason=None)
+
+The parameters are the inputs, checked by pydantic before the function runs; the return value is the score, checked against
+the allowed values after it. The same object scores live: its inputs are then taken from the `Sample`.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, overload
+
+from spangrade.errors import ConfigError
+from spangrade.metrics.functional_live import Kind, LiveOptions
+from spangrade.metrics.functional_metric import FunctionalMetric
+from spangrade.metrics.functional_result import MetricResult
+from spangrade.metrics.functional_values import AllowedValues, Categories, Length, Range, shown
+from spangrade.metrics.local import DEFAULT_TIMEOUT_S
+
+__all__ = ["FunctionalMetric", "MetricResult", "discrete_metric", "numeric_metric", "ranking_metric"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PASS_FAIL: Final = ["pass", "fail"]
+UNIT: Final = (0.0, 1.0)
+PAIR: Final = 2
+
+
+class Decorator(Protocol):
+    """Makes a metric of a function."""
+
+    def __call__(self, fn: Callable[P, R], /) -> FunctionalMetric[P, R]:
+        """The metric."""
+
+
+@overload
+def discrete_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+
+
+@overload
+def discrete_metric(
+    name: str | None = None,
+    allowed_values: Sequence[Any] | Set[Any] | None = PASS_FAIL,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    verdict: bool = True,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Decorator: ...
+
+
+def discrete_metric(
+    name: Any = None,
+    allowed_values: Sequence[Any] | Set[Any] | None = PASS_FAIL,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    verdict: bool = True,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Any:
+    """Turn a function into a metric whose result is one of a set of categories; bare, or with options.
+
+    Live the category is the score's label; ``pass`` and ``fail``, and True and False, are a verdict too.
+
+    Args:
+        name: default: the function's name.
+        allowed_values: the categories, default ``["pass", "fail"]``. What equals one counts as it.
+        inputs: live, where a parameter's value is found in the `Sample`, by path: ``{"tenant": "metadata.tenant", "texts":
+            "documents[].content"}`` (grammar: `spangrade.metrics.functional_paths`). A parameter without a path is filled
+            by its name: input, output, expected, documents, context, metadata, or the usual aliases (question, answer,
+            user_input, response, reference, contexts, retrieved_contexts). ``documents`` as ``list[str]`` are their texts.
+            What a sample does not have leaves the default, or skips the sample.
+        verdict: False: neither pass nor fail.
+        version: stored as ``config["version"]``.
+        config: what identifies the metric beside its name, allowed values and paths.
+        requires: Sample fields that must not be empty, else the result is *skipped*.
+        target: what is scored: root (default), llm, retriever, tool, agent, ...
+        timeout: seconds after which a live run of it is given up, default 5.
+
+    Raises:
+        ConfigError: for a name, allowed values, path or function that cannot work. A parameter that no field fills is
+            refused when the metric is placed live.
+    """
+    live = _options(inputs, verdict, version, config, requires, target, timeout)
+    return _decorator("discrete", Categories, PASS_FAIL if allowed_values is None else allowed_values, live, name)
+
+
+@overload
+def numeric_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+
+
+@overload
+def numeric_metric(
+    name: str | None = None,
+    allowed_values: tuple[float, float] | Sequence[float] | range | None = UNIT,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    threshold: float | None = None,
+    lower_is_better: bool = False,
+    verdict: bool = True,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Decorator: ...
+
+
+def numeric_metric(
+    name: Any = None,
+    allowed_values: tuple[float, float] | Sequence[float] | range | None = UNIT,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    threshold: float | None = None,
+    lower_is_better: bool = False,
+    verdict: bool = True,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Any:
+    """Turn a function into a metric whose result is a finite number in a range; bare, or with options.
+
+    Args:
+        name: default: the function's name.
+        allowed_values: ``(lowest, highest)``, both included, default ``(0.0, 1.0)``; or a `range` of whole numbers. An end
+            may be infinite.
+        inputs: see `discrete_metric`, as are all that are not said here.
+        threshold: live, the pass mark. None: 0 fails and anything else passes.
+        lower_is_better: turns the comparison with the threshold round.
+
+    Raises:
+        ConfigError: see `discrete_metric`.
+    """
+    live = _options(inputs, verdict, version, config, requires, target, timeout, threshold, lower_is_better)
+    return _decorator("numeric", Range, UNIT if allowed_values is None else allowed_values, live, name)
+
+
+@overload
+def ranking_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+
+
+@overload
+def ranking_metric(
+    name: str | None = None,
+    allowed_values: int | None = PAIR,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Decorator: ...
+
+
+def ranking_metric(
+    name: Any = None,
+    allowed_values: int | None = PAIR,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    version: int | str | None = None,
+    config: Mapping[str, Any] | None = None,
+    requires: Sequence[str] = (),
+    target: str = "root",
+    timeout: float = DEFAULT_TIMEOUT_S,
+) -> Any:
+    """Turn a function into a metric whose result is a list of a fixed length; bare, or with options.
+
+    Live the list is sent as it is, as a structured value.
+
+    Args:
+        name: default: the function's name.
+        allowed_values: how many items the list has, default 2.
+        inputs: see `discrete_metric`, as are all that are not said here.
+
+    Raises:
+        ConfigError: see `discrete_metric`.
+    """
+    live = _options(inputs, False, version, config, requires, target, timeout)
+    return _decorator("ranking", Length, PAIR if allowed_values is None else allowed_values, live, name)
+
+
+def _options(
+    inputs: Mapping[str, str] | None,
+    verdict: bool,
+    version: int | str | None,
+    config: Mapping[str, Any] | None,
+    requires: Sequence[str],
+    target: str,
+    timeout: float,
+    threshold: float | None = None,
+    lower_is_better: bool = False,
+) -> LiveOptions:
+    settings: Any = {} if config is None else config
+    if version is not None and isinstance(settings, Mapping):
+        settings = {**settings, "version": version}
+    return LiveOptions(
+        {} if inputs is None else inputs,
+        threshold,
+        lower_is_better,
+        verdict,
+        settings,
+        requires,
+        target,
+        timeout,
+    )
+
+
+def _decorator(
+    kind: Kind, allow: Callable[[Any, str], AllowedValues], allowed_values: Any, live: LiveOptions, name: Any
+) -> Any:
+    given = None if isinstance(name, str) or name is None else name
+    if given is not None and not callable(given):
+        raise ConfigError(
+            f"{kind}_metric: its first argument is a name, not {shown(given)}; write allowed_values={shown(given)}"
+        )
+
+    def make(fn: Callable[P, R], /) -> FunctionalMetric[P, R]:
+        return FunctionalMetric(
+            fn, None if given is not None else name, kind, allow, allowed_values, live, _names_around()
+        )
+
+    return make if given is None else make(given)
+
+
+def _names_around() -> Mapping[str, Any]:
+    """The local names where the decorator stands: annotations that are text may mean them."""
+    frame = sys._getframe()
+    while frame.f_globals is globals() and frame.f_back is not None:
+        frame = frame.f_back
+    return {} if frame.f_locals is frame.f_globals else frame.f_locals
