@@ -1,51 +1,82 @@
-"""Metrics by name: built-ins (``"overlap"``), or ``"module:attribute"`` for the application's own."""
+"""Anything that a user may give as a metric → what the pipeline, or a tree, can run."""
 
-import difflib
-import importlib
 from typing import Any
 
 from spangrade.errors import ConfigError
+from spangrade.metrics import lookup
+from spangrade.metrics.adapter import evaluator_of
+from spangrade.metrics.base import BaseMetric
 from spangrade.metrics.builtin.table import BUILTIN
+from spangrade.metrics.leaf import EvaluatorLeaf
 from spangrade.metrics.local import metric
 from spangrade.model.evaluator import Evaluator
 
-__all__ = ["BUILTIN", "resolve"]
+__all__ = ["BUILTIN", "as_leaf", "node_of", "resolve"]
 
 
 def resolve(given: Any) -> Evaluator:
-    """The evaluator meant by a built-in's name, an import path ``module:name``, a metric, or a plain function.
+    """The evaluator meant by a metric of any family (an instance, or a class that needs no parameters), a plain function, a
+    name (built-in, registered, or of a package; see `spangrade.metrics.lookup`), or an import path ``module:name``.
 
     Raises:
         ConfigError: the name is unknown (near misses are named), the module does not import, or the thing is no metric.
     """
+    node = node_of(given)
+    return evaluator_of(node) if isinstance(node, BaseMetric) else node
+
+
+def as_leaf(given: Any) -> BaseMetric[Any]:
+    """The same as a node of a tree.
+
+    Raises:
+        TypeError: the thing is no metric.
+        ConfigError: as of `resolve`.
+    """
+    if not isinstance(given, (str, Evaluator)) and not callable(given):
+        raise TypeError(f"{given!r} is no metric; {_WHAT_IS}")
+    node = node_of(given)
+    return node if isinstance(node, BaseMetric) else EvaluatorLeaf(node)
+
+
+def node_of(given: Any) -> BaseMetric[Any] | Evaluator:
+    """The same: a class metric or tree as it is, everything else as an evaluator."""
     if isinstance(given, str):
-        return resolve(_by_path(given)) if ":" in given else _by_name(given)
+        entry = lookup.find(given)
+        found = entry.load()
+        return node_of(made(found, given) if entry.factory else found)
+    if isinstance(given, BaseMetric):
+        return given
+    if isinstance(given, type):
+        return instance_of(given)
     if isinstance(given, Evaluator):
         return given
-    if callable(given) and not isinstance(given, type):
+    if callable(given):
         return metric(given)
-    raise ConfigError(
-        f"metrics: {given!r} is no metric; give a function, a @metric, a built-in's name "
-        f"({', '.join(BUILTIN)}), or 'module:name'"
-    )
+    raise ConfigError(f"metrics: {given!r} is no metric; {_WHAT_IS}")
 
 
-def _by_name(name: str) -> Evaluator:
-    if name not in BUILTIN:
-        near = difflib.get_close_matches(name, BUILTIN, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"built-ins are {', '.join(BUILTIN)}"
-        raise ConfigError(f"metrics: no built-in metric {name!r}; {hint} (or 'module:name' for your own)")
-    found = _by_path(BUILTIN[name].path)
-    return resolve(found() if BUILTIN[name].factory else found)
+_WHAT_IS = (
+    "give a function, a @metric, a BaseMetric, or a name: 'overlap', 'module:name' (spangrade metrics list shows all)"
+)
 
 
-def _by_path(path: str) -> Any:
-    module_name, _, attribute = path.partition(":")
+def instance_of(cls: type) -> BaseMetric[Any]:
+    """An instance of a metric's class that needs no parameters."""
+    if not issubclass(cls, BaseMetric):
+        raise ConfigError(f"metrics: {cls.__qualname__} is a class, and no BaseMetric; {_WHAT_IS}")
     try:
-        module = importlib.import_module(module_name)
-    except Exception as fault:
-        raise ConfigError(f"metrics: {path!r} does not import: {type(fault).__name__}: {fault}") from fault
+        return cls.from_config()
+    except ConfigError as fault:
+        raise ConfigError(f"{fault}; give an instance, {cls.__name__}({{...}}), or in a file config: {{...}}") from None
+    except TypeError as fault:
+        raise ConfigError(
+            f"metrics: {cls.__qualname__} cannot be made without arguments ({fault}); give an instance"
+        ) from fault
+
+
+def made(factory: Any, name: str) -> Any:
+    """The metric of a factory that is given no parameters."""
     try:
-        return getattr(module, attribute)
-    except AttributeError:
-        raise ConfigError(f"metrics: module {module_name!r} has no {attribute!r}") from None
+        return factory()
+    except TypeError as fault:
+        raise ConfigError(f"metric {name!r} needs parameters ({fault}); in a file, config: {{...}}") from None

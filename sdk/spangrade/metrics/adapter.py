@@ -1,0 +1,135 @@
+"""Class metrics and trees as the pipeline's `Evaluator`: identity, and results by name → a `Verdict`."""
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from spangrade.metrics.base import BaseMetric, described, identity, wire_name
+from spangrade.metrics.composite import CompositeMetric
+from spangrade.metrics.leaf import EvaluatorLeaf, LeafRun, is_async, run_leaf
+from spangrade.metrics.source import source_hash
+from spangrade.metrics.tree_plan import check_complete, plan_of, spec_of
+from spangrade.metrics.tree_run import TreeRun, run
+from spangrade.model.evaluator import Evaluator, EvaluatorInfo, Failure, Verdict, hash_config
+from spangrade.model.sample import Sample
+from spangrade.model.score import Graded, Skip
+
+Named = TypeVar("Named", Graded, Failure)
+
+
+class ClassEvaluator:
+    """A class metric in the pipeline. Its score is called like it; of several, each ``name.key``.
+
+    Args:
+        metric: an instance; changes to it afterwards are not seen.
+
+    Raises:
+        ConfigError: an option of it cannot work.
+    """
+
+    def __init__(self, metric: BaseMetric[Any]) -> None:
+        self.metric = metric
+        self._key = metric.result_key
+        config = identity(metric)
+        if metric.result_key != metric.name:
+            config["result_key"] = metric.result_key
+        self.info: EvaluatorInfo
+        self.info, self.timeout = described(metric, wire_name(metric), config)
+        self.is_async = is_async(metric)
+        self.source_hash = source_of(metric)
+        self.__doc__ = type(metric).__doc__
+
+    def evaluate(self, sample: Sample) -> Verdict | Awaitable[Verdict]:
+        """The verdict on one sample; an awaitable of it, of an async metric.
+
+        Raises:
+            Skip: a required field is empty, or every result is None.
+            ReturnError: the metric returned no dict of results.
+        """
+        found = run_leaf(self.metric, sample)
+        return self._verdict(found) if isinstance(found, LeafRun) else self._later(found)
+
+    async def _later(self, found: Awaitable[LeafRun]) -> Verdict:
+        return self._verdict(await found)
+
+    def _verdict(self, found: LeafRun) -> Verdict:
+        if not found.scores and not found.failures:
+            raise Skip(found.skipped or "every result was skipped")
+        return Verdict(
+            tuple(replace(g, name=self._name(g.name)) for g in found.scores),
+            failures=tuple(replace(f, name=self._name(f.name)) for f in found.failures),
+        )
+
+    def _name(self, key: str) -> str:
+        return self.info.name if key == self._key else f"{self.info.name}.{key}"
+
+
+class TreeEvaluator:
+    """A tree in the pipeline: every leaf's score is called ``tree.key`` and says its path, the tree's aggregate is called like
+    the tree.
+
+    Args:
+        tree: changes to it afterwards are not seen.
+
+    Raises:
+        ConfigError: the tree is empty or cannot be evaluated, or an option of a metric in it cannot work.
+    """
+
+    def __init__(self, tree: CompositeMetric) -> None:
+        self.tree = tree
+        self._plan = plan_of(tree)
+        self._path = tree.result_key
+        check_complete(self._plan)
+        self.info: EvaluatorInfo
+        self.info, limit = described(tree, wire_name(tree), {"tree": spec_of(tree)})
+        self.is_async = self._plan.is_async
+        leaves = [leaf.metric for leaf in self._plan.leaves]
+        slowest = max(described(leaf, leaf.name)[1] for leaf in leaves)
+        self.timeout = limit if tree.timeout is not None else slowest + (1.0 if self.is_async else 0.0)
+        sources = [source_of(leaf) for leaf in leaves]
+        self.source_hash = None if None in sources else hash_config({"leaves": sources})
+        self.__doc__ = type(tree).__doc__
+
+    def evaluate(self, sample: Sample) -> Verdict | Awaitable[Verdict]:
+        """The verdict of the whole tree on one sample; an awaitable of it, if a leaf is async.
+
+        Raises:
+            Skip: a field that the tree requires is empty, or every leaf was skipped.
+        """
+        missing = sample.missing(self.info.requires)
+        if missing:
+            raise Skip(f"{', '.join(missing)} missing")
+        found = run(self._plan, sample)
+        return self._verdict(found) if isinstance(found, TreeRun) else self._later(found)
+
+    async def _later(self, found: Awaitable[TreeRun]) -> Verdict:
+        return self._verdict(await found)
+
+    def _verdict(self, found: TreeRun) -> Verdict:
+        if not found.scores and not found.failures:
+            reasons = list(dict.fromkeys(found.skipped.values()))
+            raise Skip(reasons[0] if len(reasons) == 1 else "every metric of the tree was skipped")
+        return Verdict(
+            tuple(self._named(graded) for graded in found.scores),
+            failures=tuple(self._named(failure) for failure in found.failures),
+        )
+
+    def _named(self, one: Named) -> Named:
+        whole = one.path == self._path
+        # The tree's own threshold and direction are the evaluator's; each leaf has its own.
+        return replace(
+            one, name=self.info.name if whole else f"{self.info.name}.{one.name}", rule=None if whole else one.rule
+        )
+
+
+def evaluator_of(metric: BaseMetric[Any]) -> Evaluator:
+    """The pipeline's evaluator of a class metric or tree."""
+    return TreeEvaluator(metric) if isinstance(metric, CompositeMetric) else ClassEvaluator(metric)
+
+
+def source_of(leaf: BaseMetric[Any]) -> str | None:
+    """See `spangrade.metrics.source`; of a leaf made of another metric, that one's."""
+    if isinstance(leaf, EvaluatorLeaf):
+        found = getattr(leaf.evaluator, "source_hash", None)
+        return found if isinstance(found, str) else None
+    return source_hash(leaf.evaluate)
