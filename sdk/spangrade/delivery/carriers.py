@@ -17,13 +17,17 @@ from spangrade.model.outcome import ScoreRecord
 
 
 class Route(Protocol):
-    """Where one provider's spans go: a processor or exporter of ours is one. See `Carriers` for the first two."""
+    """Where one provider's spans go: a processor or exporter of ours is one. See `Carriers` for the first two;
+    ``settles_evaluations``: the same as the second, of evaluation spans."""
 
     @property
     def exports(self) -> bool: ...
 
     @property
     def settles(self) -> bool: ...
+
+    @property
+    def settles_evaluations(self) -> bool: ...
 
     def forward(self, span: ReadableSpan) -> None:
         """Hand a span on. May raise."""
@@ -76,7 +80,7 @@ class OtelCarriers:
     def evaluation_span(self, held: Held, record: ScoreRecord, settled: Settled) -> bool:
         """See `Carriers`."""
         route = _route(held)
-        if route.settles:
+        if route.settles_evaluations:
             return evaluation_span.emit(route.tracer(), record, self._policy, settled)
         sent = evaluation_span.emit(route.tracer(), record, self._policy)
         if sent:

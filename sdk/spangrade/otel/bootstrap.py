@@ -122,7 +122,7 @@ def configure(
         old = current_engine()
         log_events = log_pipeline(runtime, said)
         ledger = old.ledger if old is not None else None
-        foreign = runtime.processor is not None and not runtime.processor.settles
+        foreign = runtime.processor is not None and not runtime.processor.ours_behind
         held = FOREIGN_MAX_SPANS if foreign else MAX_SPANS
         engine = Engine(said.evaluators, said.settings, said.policy, log_events, ledger, held)
         _runtime = runtime

@@ -34,9 +34,11 @@ def _flush(runtime: Runtime, end: float) -> bool:
     def left() -> float:
         return max(0.0, end - time.monotonic())
 
-    behind = runtime.processor.next if runtime.processor is not None else None
-    if behind is not None:  # first: our processor would wait again, for what could not be waited for before
-        bounded(lambda: behind.force_flush(int(left() * 1000)), left())
+    ours = runtime.processor
+    if (
+        ours is not None and ours.next is not None
+    ):  # first: our processor would wait again, for what could not be waited for before
+        bounded(lambda: ours.flush_behind(int(left() * 1000)), left())
     return bounded(lambda: flush_provider(runtime.provider, left()), left())
 
 

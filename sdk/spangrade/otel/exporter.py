@@ -16,6 +16,7 @@ from spangrade.delivery.hold import Held
 from spangrade.delivery.span_copy import ScoredSpan
 from spangrade.otel.adapter import content_size, plain_attributes, span_data
 from spangrade.otel.batch import batch
+from spangrade.otel.cleaning import Cleaned
 from spangrade.otel.destinations import span_exporter
 from spangrade.otel.engine import current_engine, last_engine
 from spangrade.samples.extract import quick_kind
@@ -27,8 +28,9 @@ class SettlingExporter(SpanExporter):
     """The last step where the exporter is ours to call: applies the content policy off the application's thread, sees to it
     that the batch can be encoded, and counts what became of the scores that ride on the spans."""
 
-    def __init__(self, inner: SpanExporter, *, settle: bool = True) -> None:
+    def __init__(self, inner: SpanExporter, *, settle: bool = True, cleaned: Cleaned | None = None) -> None:
         self.inner = inner
+        self._cleaned = cleaned or Cleaned()  # one for all destinations of a span
         self.failures = 0  # batches that did not arrive
         self._ended = False
         self.settle = settle  # False for further destinations: the first one's answer counts
@@ -36,7 +38,7 @@ class SettlingExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export; a raising exporter is a failed export."""
         engine = last_engine()
-        leaving = [engine.policy.span(span) for span in spans] if engine is not None else spans
+        leaving = [self._cleaned(span, engine.policy) for span in spans] if engine is not None else spans
         batch = encodable(leaving)  # last: what a redact hook gives is the application's as well
         try:
             result = SpanExportResult.FAILURE if self._ended else self.inner.export(batch)
@@ -77,7 +79,7 @@ class ScoringExporter(SpanExporter):
     """
 
     exports = True
-    settles = True
+    settles = settles_evaluations = True
 
     def __init__(self, inner: SpanExporter) -> None:
         if not isinstance(inner, SpanExporter):

@@ -19,6 +19,7 @@ from spangrade._values import bounded
 from spangrade.delivery.hold import Held
 from spangrade.otel.adapter import FLAT, Reader, content_size, plain_attributes, span_data
 from spangrade.otel.batch import batch
+from spangrade.otel.cleaning import CleaningQueue
 from spangrade.otel.engine import Engine, current_engine, engines, last_engine
 from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
@@ -57,9 +58,10 @@ class SpangradeProcessor(SpanProcessor):
                 "for example SpangradeProcessor(BatchSpanProcessor(OTLPSpanExporter()))"
             )
         self.next = next
-        self.settles = False  # True: an exporter of ours at the end of `next` counts and redacts
+        self.ours_behind = False  # True: an exporter of ours at the end of `next` counts and redacts
         self.provider: TracerProvider | None = None  # whose spans these are; None: the global one
         self._open = OpenSpans()
+        self._cleaning = CleaningQueue(self._hand_on)
         self._shutdown = False
 
     @property
@@ -81,6 +83,7 @@ class SpangradeProcessor(SpanProcessor):
     def revive(self) -> None:
         """After a shutdown, for another `configure` in the same process (with a new ``next``)."""
         self._shutdown = False
+        self._cleaning = CleaningQueue(self._hand_on)
 
     @property
     def exports(self) -> bool:
@@ -91,13 +94,43 @@ class SpangradeProcessor(SpanProcessor):
         """Where evaluation spans start: the provider that the scored spans come from."""
         return (self.provider or trace.get_tracer_provider()).get_tracer(SCOPE)
 
+    @property
+    def settles(self) -> bool:
+        """Whether it is said later what became of a held span, and not by `forward`."""
+        return self.ours_behind or self._redacts()
+
+    @property
+    def settles_evaluations(self) -> bool:
+        """The same of evaluation spans."""
+        return self.ours_behind
+
+    def _redacts(self) -> bool:
+        engine = last_engine()
+        return not self.ours_behind and engine is not None and engine.policy.redact is not None
+
     def forward(self, span: ReadableSpan) -> None:
-        """Hand a span on, as the content policy lets it leave. Raises what ``next`` raises."""
+        """Hand a span on, as the content policy lets it leave: at once, and raising what ``next`` raises; where a redact
+        hook is to see it first, a moment later."""
+        if self._redacts():
+            self._cleaning.put(span)
+            return
+        if not self.ours_behind and (engine := last_engine()) is not None:
+            span = engine.policy.span(span)
+        self._hand_on(span)
+
+    def _hand_on(self, span: ReadableSpan) -> None:
         next_hop = self._next
         assert next_hop is not None
-        if not self.settles and (engine := last_engine()) is not None:
-            span = engine.policy.span(span)
         next_hop.on_end(span)
+
+    def flush_behind(self, timeout_millis: int) -> bool:
+        """Flush what spans go through behind this one."""
+        end, done = monotonic() + timeout_millis / 1000, True
+        if self._next is not None:
+            done = self._cleaning.flush(timeout_millis / 1000)
+            left = max(0, int((end - monotonic()) * 1000))
+            done = bool(self._next.force_flush(left)) and done
+        return done
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         """Remember an open span; a few hundred nanoseconds."""
@@ -187,20 +220,24 @@ class SpangradeProcessor(SpanProcessor):
             with _guard.guard("processor.shutdown"):
                 engine.finish()
         if self.next is not None:
+            with _guard.guard("processor.cleaning.shutdown"):
+                self._cleaning.close()
             with _guard.guard("processor.next.shutdown"):
                 self.next.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Wait for metrics (not for judges), let held spans go, and flush ``next``, which has a third of the time at least."""
         done, end = True, monotonic() + timeout_millis / 1000
+
+        def left() -> int:
+            return max(0, int((end - monotonic()) * 1000))
+
         engine = current_engine()
         if engine is not None and not self._shutdown:
             with _guard.guard("processor.force_flush"):
                 done = engine.pipeline.drain(timeout_millis / 1000 * 2 / 3, judges=False)
-                behind = self.next
-                engine.sink.hold.release_all(between=behind.force_flush if behind is not None else None)
+                engine.sink.hold.release_all(between=lambda: self.flush_behind(left()))
         if self.next is not None:
             with _guard.guard("processor.next.force_flush"):
-                left = max(0, int((end - monotonic()) * 1000))
-                done = bool(self.next.force_flush(left)) and done
+                done = self.flush_behind(left()) and done
         return done

@@ -16,6 +16,7 @@ from spangrade.delivery.log_events import LogEvents
 from spangrade.otel import destinations as otlp
 from spangrade.otel import sdk_private, theirs
 from spangrade.otel.batch import batch, check_batching
+from spangrade.otel.cleaning import Cleaned
 from spangrade.otel.exporter import ScoringExporter, SettlingExporter
 from spangrade.otel.ids import OwnIdGenerator
 from spangrade.otel.processor import SpangradeProcessor
@@ -101,7 +102,7 @@ def _own_provider(said: Said) -> Runtime:
 def _place(runtime: Runtime, chain: SpanProcessor) -> None:
     """A processor of ours with ``chain`` behind it into the runtime's provider."""
     runtime.processor = SpangradeProcessor(chain)
-    runtime.processor.settles, runtime.processor.provider = True, theirs.KnownTracer(runtime.provider)
+    runtime.processor.ours_behind, runtime.processor.provider = True, theirs.KnownTracer(runtime.provider)
     runtime.provider.add_span_processor(runtime.processor)
 
 
@@ -111,7 +112,10 @@ def _chain(runtime: Runtime, said: Said) -> SpanProcessor:
     exporter = said.exporter
     runtime.exporters = [exporter] if exporter is not None else [otlp.span_exporter(e) for e in said.endpoints]
     runtime.otlp_endpoints = [] if exporter is not None else said.endpoints
-    runtime.settling = [SettlingExporter(one, settle=n == 0) for n, one in enumerate(runtime.exporters)]
+    cleaned = Cleaned()
+    runtime.settling = [
+        SettlingExporter(one, settle=n == 0, cleaned=cleaned) for n, one in enumerate(runtime.exporters)
+    ]
     if len(runtime.settling) == 1:
         return batch(runtime.settling[0])
     several = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
@@ -138,7 +142,7 @@ def _foreign_provider(provider: Any, said: Said) -> Runtime:
     placed = theirs.Placed(provider)
     for existing in placed.parts:
         if isinstance(existing, SpangradeProcessor):  # one of ours from before, or the application placed one itself
-            if existing.ended and not existing.settles:
+            if existing.ended and not existing.ours_behind:
                 continue  # what stands behind it was shut down with it
             existing.provider = theirs.KnownTracer(provider)
             runtime = Runtime(provider, existing, False)

@@ -8,6 +8,7 @@ import pytest
 from opentelemetry import trace as trace_api
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceFlags
 from tests.unit.otel.others import CALL, their_provider, yes
@@ -20,7 +21,9 @@ from spangrade.judges.live import live
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord, SpanRef
 from spangrade.model.score import Graded
+from spangrade.otel import destinations as otlp
 from spangrade.otel.bootstrap import configure
+from spangrade.otel.engine import current_engine
 from spangrade.samples import content
 from spangrade.testing import CollectingExporter, ScriptedJudgeClient, event_scores
 
@@ -119,10 +122,8 @@ def test_every_text_of_every_span_is_redacted_once(set_up: Any, exporter: Collec
     assert {"exception", s.EVALUATION_EVENT} == {event.name for event in chat.events}
 
 
-@pytest.mark.parametrize("set_up", [own, scoring_exporter])
-def test_the_hook_never_runs_on_the_applications_thread_before_an_exporter_of_ours(
-    set_up: Any, exporter: CollectingExporter
-) -> None:
+@EVERY_SETUP
+def test_the_hook_never_runs_on_the_applications_thread(set_up: Any, exporter: CollectingExporter) -> None:
     HOOK_THREADS.clear()
     set_up(exporter, metrics=[says], redact=hide)
     leaks()
@@ -130,6 +131,65 @@ def test_the_hook_never_runs_on_the_applications_thread_before_an_exporter_of_ou
     assert exporter.wait_for(lambda spans: len(spans) == 4)
     assert HOOK_THREADS
     assert threading.current_thread().name not in HOOK_THREADS
+
+
+def test_the_hook_runs_once_for_all_destinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    destinations = {f"http://127.0.0.1:{port}": CollectingExporter() for port in (1, 2, 3)}
+    monkeypatch.setattr(otlp, "span_exporter", destinations.__getitem__)
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    heard: list[str] = []
+
+    def hook(text: str) -> str:
+        heard.append(text)
+        return hide(text)
+
+    sg.configure(metrics=[says], destinations=[{"endpoint": endpoint} for endpoint in destinations], redact=hook)
+    leaks()
+    assert sg.flush(10)
+    first, *others = ([texts(span) for span in exporter.spans] for exporter in destinations.values())
+    assert [sorted(map(repr, other)) for other in others] == [sorted(map(repr, first))] * 2
+    assert "ssn" not in repr(first)
+    assert heard.count("event ssn") == 1
+    assert heard.count("POST /ssn") == 1
+
+
+def test_a_hook_that_hangs_before_anothers_processor_holds_up_no_call_and_no_end(exporter: CollectingExporter) -> None:
+    gate = threading.Event()
+
+    def hangs(text: str) -> str:
+        gate.wait(30)
+        return text
+
+    simple_behind(exporter, metrics=[says], redact=hangs)
+    with trace_api.get_tracer("theirs").start_as_current_span("GET /"):
+        pass
+    with sg.trace("call"):
+        sg.set_output("a")
+    assert not sg.flush(0.3)
+    assert exporter.spans == []
+    gate.set()
+    assert sg.flush(10)
+    assert {span.name for span in exporter.spans} == {"GET /", "call"}
+
+
+def test_a_score_whose_span_anothers_processor_refuses_after_redaction_is_undelivered(
+    swallowed_faults: list[Any],
+) -> None:
+    class Refuses(SpanProcessor):
+        def on_end(self, span: Any) -> None:
+            raise RuntimeError("the next hop's")
+
+    their_provider(sg.SpangradeProcessor(Refuses()))
+    sg.configure(metrics=[says], redact=hide)
+    with sg.trace("call"):
+        sg.set_output("a")
+    sg.flush(5)
+    engine = current_engine()
+    assert engine is not None
+    (counts,) = engine.ledger.snapshot().values()
+    assert (counts.delivered, counts.undelivered) == ({}, {"forward_failed": 1})
+    assert {where for where, _ in swallowed_faults} == {"processor.next"}
+    swallowed_faults.clear()
 
 
 def test_bytes_and_maps_are_texts_too() -> None:
