@@ -11,16 +11,17 @@ the allowed values after it. The same object scores live: its inputs are then ta
 
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, overload
 
 from spangrade.errors import ConfigError
-from spangrade.metrics.functional_live import Kind, LiveOptions
-from spangrade.metrics.functional_metric import FunctionalMetric
 from spangrade.metrics.functional_result import MetricResult
-from spangrade.metrics.functional_values import AllowedValues, Categories, Length, Range, shown
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 
-__all__ = ["FunctionalMetric", "MetricResult", "discrete_metric", "numeric_metric", "ranking_metric"]
+if TYPE_CHECKING:  # what makes models of signatures is imported with the first metric: many applications have none
+    from spangrade.metrics.functional_metric import FunctionalMetric
+    from spangrade.metrics.functional_values import Kind
+
+__all__ = ["MetricResult", "discrete_metric", "numeric_metric", "ranking_metric"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,12 +33,12 @@ PAIR: Final = 2
 class Decorator(Protocol):
     """Makes a metric of a function."""
 
-    def __call__(self, fn: Callable[P, R], /) -> FunctionalMetric[P, R]:
+    def __call__(self, fn: Callable[P, R], /) -> "FunctionalMetric[P, R]":
         """The metric."""
 
 
 @overload
-def discrete_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+def discrete_metric(name: Callable[P, R], /) -> "FunctionalMetric[P, R]": ...
 
 
 @overload
@@ -90,12 +91,14 @@ def discrete_metric(
         ConfigError: for a name, allowed values, path or function that cannot work. A parameter that no field fills is
             refused when the metric is placed live.
     """
-    live = _options(inputs, verdict, version, config, requires, target, timeout)
-    return _decorator("discrete", Categories, PASS_FAIL if allowed_values is None else allowed_values, live, name)
+    common = (inputs, version, config, requires, target, timeout)
+    return _decorator(
+        "discrete", name, PASS_FAIL if allowed_values is None else allowed_values, *common, verdict=verdict
+    )
 
 
 @overload
-def numeric_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+def numeric_metric(name: Callable[P, R], /) -> "FunctionalMetric[P, R]": ...
 
 
 @overload
@@ -142,12 +145,13 @@ def numeric_metric(
     Raises:
         ConfigError: see `discrete_metric`.
     """
-    live = _options(inputs, verdict, version, config, requires, target, timeout, threshold, lower_is_better)
-    return _decorator("numeric", Range, UNIT if allowed_values is None else allowed_values, live, name)
+    rule: dict[str, Any] = {"verdict": verdict, "threshold": threshold, "lower_is_better": lower_is_better}
+    common = (inputs, version, config, requires, target, timeout)
+    return _decorator("numeric", name, UNIT if allowed_values is None else allowed_values, *common, **rule)
 
 
 @overload
-def ranking_metric(name: Callable[P, R], /) -> FunctionalMetric[P, R]: ...
+def ranking_metric(name: Callable[P, R], /) -> "FunctionalMetric[P, R]": ...
 
 
 @overload
@@ -187,51 +191,27 @@ def ranking_metric(
     Raises:
         ConfigError: see `discrete_metric`.
     """
-    live = _options(inputs, False, version, config, requires, target, timeout)
-    return _decorator("ranking", Length, PAIR if allowed_values is None else allowed_values, live, name)
+    common = (inputs, version, config, requires, target, timeout)
+    return _decorator("ranking", name, PAIR if allowed_values is None else allowed_values, *common, verdict=False)
 
 
-def _options(
-    inputs: Mapping[str, str] | None,
-    verdict: bool,
-    version: int | str | None,
-    config: Mapping[str, Any] | None,
-    requires: Sequence[str],
-    target: str,
-    timeout: float,
-    threshold: float | None = None,
-    lower_is_better: bool = False,
-) -> LiveOptions:
-    settings: Any = {} if config is None else config
-    if version is not None and isinstance(settings, Mapping):
-        settings = {**settings, "version": version}
-    return LiveOptions(
-        {} if inputs is None else inputs,
-        threshold,
-        lower_is_better,
-        verdict,
-        settings,
-        requires,
-        target,
-        timeout,
-    )
+def _decorator(kind: "Kind", name: Any, allowed_values: Any, *common: Any, **rule: Any) -> Any:
+    from spangrade.metrics.functional_options import live_options
+    from spangrade.metrics.functional_values import allowed
 
+    fn = None if isinstance(name, str) or name is None else name
+    if fn is not None and not callable(fn):
+        raise ConfigError(f"{kind}_metric: its first argument is a name, not {fn!r}; write allowed_values={fn!r}")
+    own_name = None if fn is not None else name
+    what = f"{kind}_metric {own_name!r}" if own_name else f"{kind}_metric"
+    values, live = allowed(kind, allowed_values, what), live_options(what, *common, **rule)
 
-def _decorator(
-    kind: Kind, allow: Callable[[Any, str], AllowedValues], allowed_values: Any, live: LiveOptions, name: Any
-) -> Any:
-    given = None if isinstance(name, str) or name is None else name
-    if given is not None and not callable(given):
-        raise ConfigError(
-            f"{kind}_metric: its first argument is a name, not {shown(given)}; write allowed_values={shown(given)}"
-        )
+    def make(fn: Callable[P, R], /) -> "FunctionalMetric[P, R]":
+        from spangrade.metrics.functional_metric import FunctionalMetric
 
-    def make(fn: Callable[P, R], /) -> FunctionalMetric[P, R]:
-        return FunctionalMetric(
-            fn, None if given is not None else name, kind, allow, allowed_values, live, _names_around()
-        )
+        return FunctionalMetric(fn, own_name, kind, values, live, _names_around())
 
-    return make if given is None else make(given)
+    return make if fn is None else make(fn)
 
 
 def _names_around() -> Mapping[str, Any]:

@@ -2,57 +2,22 @@
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from spangrade._values import bounded, snapshot
 from spangrade.errors import ConfigError
 from spangrade.metrics.binding import ALIASES, field_of
-from spangrade.metrics.checks import check_threshold, check_timeout
 from spangrade.metrics.functional_inputs import Inputs
+from spangrade.metrics.functional_options import LiveOptions
 from spangrade.metrics.functional_paths import MISSING, SamplePath
 from spangrade.metrics.functional_result import MetricResult
-from spangrade.metrics.functional_values import shown
-from spangrade.metrics.local import DEFAULT_TIMEOUT_S
-from spangrade.model.evaluator import Verdict, check_target
+from spangrade.metrics.functional_values import Kind
+from spangrade.model.evaluator import Verdict
 from spangrade.model.returned import ScoreReader
 from spangrade.model.sample import SAMPLE_FIELDS, Sample
 from spangrade.model.score import FAIL, MAX_EXPLANATION, MAX_LABEL, PASS, Graded, ReturnError, Rule, Score, Skip
 
-Kind = Literal["discrete", "numeric", "ranking"]
 _SAMPLE: Final = "sample"
-
-
-@dataclass(frozen=True, slots=True)
-class LiveOptions:
-    """What counts only when the metric scores Samples; see `discrete_metric` and `numeric_metric`."""
-
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    threshold: float | None = None
-    lower_is_better: bool = False
-    verdict: bool = True
-    config: Mapping[str, Any] = field(default_factory=dict)
-    requires: str | Sequence[str] = ()
-    target: str = "root"
-    timeout: float = DEFAULT_TIMEOUT_S
-
-    def check(self, what: str, inputs: Inputs) -> dict[str, SamplePath]:
-        """The declared paths.
-
-        Raises:
-            ConfigError: for anything that cannot work.
-        """
-        check_target(self.target, what)
-        check_threshold(self.threshold, what)
-        check_timeout(self.timeout, what)
-        if not isinstance(self.inputs, Mapping):
-            raise ConfigError(f"{what}: inputs {shown(self.inputs)} is no mapping of parameter to path")
-        for name in self.inputs:
-            if not inputs.takes(name):
-                raise ConfigError(
-                    f"{what}: inputs names {name!r}; the function has {', '.join(inputs.names) or 'no inputs'}"
-                )
-        return {name: SamplePath(path, f"{what}: inputs[{name!r}]") for name, path in self.inputs.items()}
 
 
 class Filling:
@@ -126,11 +91,11 @@ class Grading:
     failed by the threshold as `LocalMetric` does it. A ranking is sent as it is. The reason is the explanation.
     """
 
-    def __init__(self, name: str, kind: Kind, threshold: float | None, lower_is_better: bool, verdict: bool) -> None:
+    def __init__(self, name: str, kind: Kind, live: LiveOptions) -> None:
         self._name = name
         self._kind = kind
-        self._verdict = verdict
-        self._read_number = ScoreReader(name, Rule(threshold, lower_is_better, verdict))
+        self._verdict = live.verdict
+        self._read_number = ScoreReader(name, Rule(live.threshold, live.lower_is_better, live.verdict))
 
     def verdict(self, result: MetricResult, value: Any) -> Verdict:
         """The verdict of a result; ``value`` is its value as the allowed values have it.

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from spangrade.errors import ConfigError
 from spangrade.metrics import functional_loop
 from spangrade.metrics.binding import is_async, name_of
-from spangrade.metrics.checks import check_config, check_requires
 from spangrade.metrics.functional_batch import (
     DEFAULT_CONCURRENCY,
     Progress,
@@ -23,9 +22,10 @@ from spangrade.metrics.functional_batch import (
 )
 from spangrade.metrics.functional_call import Call
 from spangrade.metrics.functional_inputs import Arguments, Inputs
-from spangrade.metrics.functional_live import Filling, Grading, Kind, LiveOptions
+from spangrade.metrics.functional_live import Filling, Grading
+from spangrade.metrics.functional_options import LiveOptions
 from spangrade.metrics.functional_result import MetricResult
-from spangrade.metrics.functional_values import AllowedValues, shown
+from spangrade.metrics.functional_values import AllowedValues, Kind, shown
 from spangrade.metrics.importable import at, place_of
 from spangrade.metrics.source import source_hash
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, hash_config
@@ -55,8 +55,7 @@ class FunctionalMetric(Generic[P, R]):
         fn: Callable[P, R],
         name: str | None,
         kind: Kind,
-        allow: Callable[[Any, str], AllowedValues],
-        allowed_values: Any,
+        allowed: AllowedValues,
         live: LiveOptions,
         scope: Mapping[str, Any],
     ) -> None:
@@ -70,14 +69,15 @@ class FunctionalMetric(Generic[P, R]):
         if inspect.isgeneratorfunction(written) or inspect.isasyncgenfunction(written):
             raise ConfigError(f"{what}: its function is a generator; return one value (a list for a ranking)")
         self.is_async = is_async(fn)
-        self._allowed = allow(allowed_values, what)
+        self._allowed = allowed
         self._call = Call(fn, self.name, self.is_async, self._allowed)
         self._inputs = Inputs(fn, self.name, scope)
         self._live = live
-        self._paths = live.check(what, self._inputs)
-        self._config = check_config(live.config, what)
-        self._requires = check_requires(live.requires, what)
-        self._grading = Grading(self.name, kind, live.threshold, live.lower_is_better, live.verdict)
+        for parameter in live.paths:
+            if not self._inputs.takes(parameter):
+                named = ", ".join(self._inputs.names) or "no inputs"
+                raise ConfigError(f"{what}: inputs names {parameter!r}; the function has {named}")
+        self._grading = Grading(self.name, kind, live)
         for attribute in ("__doc__", "__name__", "__qualname__", "__module__"):  # reads like the function it was
             if hasattr(fn, attribute):
                 setattr(self, attribute, getattr(fn, attribute))
@@ -210,7 +210,7 @@ class FunctionalMetric(Generic[P, R]):
 
     @functools.cached_property
     def _filling(self) -> Filling:
-        return Filling(self._inputs, self._paths, f"metric {self.name!r}")
+        return Filling(self._inputs, self._live.paths, f"metric {self.name!r}")
 
     @functools.cached_property
     def info(self) -> EvaluatorInfo:
@@ -220,20 +220,20 @@ class FunctionalMetric(Generic[P, R]):
             ConfigError: a parameter cannot be filled from a Sample.
         """
         assert self._filling is not None
-        live, version = self._live, self._config.get("version")
+        live, version = self._live, self._live.config.get("version")
         identity = {
-            "config": self._config,
+            "config": self._live.config,
             "target": live.target,
             "kind": self.kind,
             "allowed_values": self.allowed_values,
-            "inputs": {name: path.text for name, path in self._paths.items()},
+            "inputs": {name: path.text for name, path in self._live.paths.items()},
         }
         return EvaluatorInfo(
             name=self.name,
             kind="code",
             version=None if version is None else str(version),
             config_hash=hash_config(identity),
-            requires=self._requires,
+            requires=self._live.requires,
             threshold=live.threshold,
             lower_is_better=live.lower_is_better,
             verdict=live.verdict,
@@ -259,7 +259,7 @@ class FunctionalMetric(Generic[P, R]):
             ReturnError: there is no value; the message is the reason.
             Exception: what the function raised.
         """
-        missing = sample.missing(self._requires)
+        missing = sample.missing(self._live.requires)
         if missing:
             raise Skip(f"{', '.join(missing)} missing")
         given = self._filling.given(sample)

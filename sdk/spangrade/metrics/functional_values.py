@@ -6,13 +6,14 @@ Each is checked once, when the metric is made, and then asked of every value tha
 import math
 import reprlib
 from collections.abc import Sequence, Set
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from spangrade._text import valid
 from spangrade._values import type_name
 from spangrade.errors import ConfigError
 from spangrade.model.score import ReturnError, number
 
+Kind = Literal["discrete", "numeric", "ranking"]
 _MAX_SHOWN: Final = 200
 
 
@@ -123,6 +124,13 @@ class Length:
         if len(value) != self.given:
             raise NotAllowed(f"expected {self.given} items, not {len(value)}")
         return value
+
+
+def allowed(kind: Kind, given: Any, what: str) -> AllowedValues:
+    """The allowed values of a metric of that kind, or `ConfigError`."""
+    if kind == "discrete":
+        return Categories(given, what)
+    return Range(given, what) if kind == "numeric" else Length(given, what)
 
 
 _repr = reprlib.Repr()
