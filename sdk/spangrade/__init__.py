@@ -15,6 +15,7 @@ def answer(question): ...
 from spangrade._version import __version__
 from spangrade.errors import ConfigError, SpangradeError
 from spangrade.experiments.compare import compare
+from spangrade.experiments.run import aevaluate, evaluate
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
 from spangrade.metrics.functional import MetricResult, discrete_metric, numeric_metric, ranking_metric
@@ -45,9 +46,11 @@ __all__ = [
     "SpangradeError",
     "SpangradeProcessor",
     "__version__",
+    "aevaluate",
     "compare",
     "configure",
     "discrete_metric",
+    "evaluate",
     "flush",
     "live",
     "metric",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas
 import pytest
+from tests.unit.experiments.made import BOOM, failed, item, results, scored
 
 from spangrade.errors import ConfigError
 from spangrade.experiments.records import EvaluatorRecord, ItemResult, RunRecord, ScoreResult
 from spangrade.experiments.results import Results
 from spangrade.model.outcome import Outcome
-from tests.unit.experiments.made import BOOM, failed, item, results, scored
 
 
 def rich() -> Results:

@@ -1,0 +1,184 @@
+"""`Item`: one item of a dataset, under the names of a Sample, whatever its columns were called."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from spangrade._values import bounded, dumps, snapshot
+from spangrade.model.document import stored_fields
+from spangrade.model.documents import read_documents
+from spangrade.model.evaluator import hash_config
+from spangrade.model.sample import FrozenDict, Sample, freeze, is_empty
+
+#: For each field of an item the columns it is read from, the first that is there. `ALIASES` of metrics are among them.
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "item_id": ("item_id", "id"),
+    "input": ("input", "question", "query", "prompt", "user_input", "inputs"),
+    "output": ("output", "answer", "response", "actual_output"),
+    "expected": ("expected", "reference", "expected_output", "ground_truth", "reference_answer", "expected_answer"),
+    "documents": ("documents", "contexts", "retrieved_contexts", "retrieval_context"),
+    "context": ("context",),
+    "metadata": ("metadata",),
+}
+FIELD_OF: Final[Mapping[str, str]] = {column: field for field, columns in COLUMNS.items() for column in columns}
+_MAX_ID: Final = 256
+
+
+class Item(FrozenDict):
+    """One dataset item, read-only: a mapping with ``item_id``, ``input``, ``expected``, ``output``, ``documents``,
+    ``context`` and ``metadata``, which are attributes too.
+
+    ``item["question"]`` and the other usual names give the same fields, and a column that is none of these is found by its
+    own name (it stands in ``metadata``). A ``context`` that is text stays text here; it is the item's documents too.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: str) -> Any:
+        field = FIELD_OF.get(column_name(key))
+        if field is not None:
+            return self[field]
+        found = self["metadata"]
+        if key in found:
+            return found[key]
+        raise KeyError(f"the item has no {key!r}; it has {', '.join((*self, *found))}")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As in a dict, by any name."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __getattr__(self, name: str) -> Any:
+        if name in COLUMNS:
+            return self[name]
+        raise AttributeError(f"an item has no attribute {name!r}; it has {', '.join(COLUMNS)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Item, (dict(self),))
+
+
+def column_name(name: Any) -> str:
+    """A column's name as it is compared: "Expected Output" is ``expected_output``."""
+    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
+
+
+class BadItem(ValueError):
+    """What was given is no item; the message says what it is and what would be right."""
+
+
+def read_item(given: Any) -> Item:
+    """An item of a row (a mapping, an object with such fields), a `Sample`, or a text (the input). Its id is None where the
+    row has none.
+
+    Raises:
+        BadItem: nothing of it is an item's.
+    """
+    if isinstance(given, Item):
+        return given
+    if isinstance(given, str):
+        given = {"input": given}
+    elif isinstance(given, Sample):
+        given = _row_of(given)
+    elif not isinstance(given, Mapping):
+        stored = None if isinstance(given, (list, tuple, int, float, bytes)) else stored_fields(given)
+        if stored is None:
+            raise BadItem(f"it is a {type(given).__name__}; an item is a dict with input, expected and the like")
+        given = stored
+    return _of_row(given)
+
+
+def _row_of(sample: Sample) -> dict[str, Any]:
+    row = {field: getattr(sample, field) for field in COLUMNS}
+    if sample.trace_id is not None:  # where it came from; the run gets a trace of its own
+        row["trace_id"] = sample.trace_id
+    return row
+
+
+def _of_row(row: Mapping[Any, Any]) -> Item:
+    by_name: dict[str, Any] = {}
+    for key in row:
+        by_name.setdefault(column_name(key), key)
+    found: dict[str, Any] = {}
+    taken: set[Any] = set()
+    for field, columns in COLUMNS.items():
+        column = next((by_name[c] for c in columns if c in by_name and not _nothing(row[by_name[c]])), None)
+        if column is not None:
+            found[field] = plain(row[column])
+            taken.add(column)
+    if not isinstance(found.get("context", {}), Mapping):  # a passage or several, as many datasets call them
+        found.setdefault("documents", found["context"])
+    if not {"input", "output", "expected"} & found.keys():
+        names = ", ".join(str(key) for key in row) or "none"
+        raise BadItem(f"it has neither input, output nor expected (nor {_others()}); its columns are {names}")
+    metadata = {str(key): plain(value) for key, value in row.items() if key not in taken and not _nothing(value)}
+    for key in [key for key in metadata if column_name(key) in FIELD_OF and is_empty(metadata[key])]:
+        del metadata[key]
+    own = found.pop("metadata", {})
+    metadata.update(own if isinstance(own, Mapping) else {"metadata": own})
+    return Item(
+        item_id=_id(found.get("item_id")),
+        input=freeze(found.get("input")),
+        expected=freeze(found.get("expected")),
+        output=freeze(found.get("output")),
+        documents=freeze(list(read_documents(found.get("documents")) or ())),
+        context=freeze(found.get("context", {})),
+        metadata=freeze(metadata),
+    )
+
+
+def _others() -> str:
+    return ", ".join(dict.fromkeys(c for field in ("input", "output", "expected") for c in COLUMNS[field][1:]))
+
+
+def _nothing(value: Any) -> bool:
+    """None, or what a table has for it."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def plain(value: Any) -> Any:
+    """A value of a row as plain JSON; an array (numpy, as pandas has lists) as the list that it is."""
+    if not isinstance(value, (str, int, float, list, dict)) and hasattr(value, "tolist"):
+        value = value.tolist()
+    return snapshot(value)
+
+
+def _id(given: Any) -> str | None:
+    if given is None or given == "":
+        return None
+    if isinstance(given, float) and given.is_integer():  # an integer in a column that has gaps
+        given = int(given)
+    return bounded(given if isinstance(given, str) else dumps(given), _MAX_ID)
+
+
+def with_ids(items: Iterable[Item]) -> tuple[list[Item], list[str]]:
+    """The items with an id each, all different, and the ids that were given more than once.
+
+    Without one, an item's id is a hash of input, expected and context, and of its documents only where no output came
+    with them: so two systems' recorded answers to one question are the same item. Of several equal ones the second is
+    ``id-2``, and so on: stable as long as their order is.
+    """
+    used: set[str] = set()
+    repeated: list[str] = []
+    made: list[Item] = []
+    for item in items:
+        wanted = item["item_id"] or _hash(item)
+        item_id, count = wanted, 1
+        while item_id in used:
+            count += 1
+            item_id = f"{wanted}-{count}"
+        if count == 2 and item["item_id"]:
+            repeated.append(wanted)
+        used.add(item_id)
+        made.append(Item({**item, "item_id": item_id}))
+    return made, repeated
+
+
+def _hash(item: Item) -> str:
+    said = {"input": item["input"], "expected": item["expected"], "context": item["context"]}
+    if item["output"] is None:
+        said["documents"] = item["documents"]
+    return hash_config(said)

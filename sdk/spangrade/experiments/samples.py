@@ -1,0 +1,80 @@
+"""What evaluators see of a run: the dataset's item, with what the run's trace says of it, as live."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from spangrade.experiments.item import Item, plain
+from spangrade.experiments.task import sample_of_item
+from spangrade.experiments.tracing import KIND, TracedRun
+from spangrade.model.sample import Sample
+from spangrade.samples.assemble import root_sample, sample_of
+from spangrade.samples.family import by_start
+from spangrade.samples.reading import Call
+
+_HOST: Final = "service.name"  # said of the process, and not of an item of a dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """``item``: the run's own Sample. ``graded``: what each target's evaluators see: (target, call, sample). A target of
+    which the run has no call is in ``absent``. ``metadata``: the item's, with what the task said."""
+
+    item: Sample
+    graded: tuple[tuple[str, Call, Sample], ...]
+    absent: tuple[str, ...]
+    metadata: Mapping[str, Any]
+
+
+def found_in(item: Item, run: TracedRun, output: Any, targets: Sequence[str], *, recorded: bool) -> Found:
+    """The Samples of a run that has come to an output.
+
+    ``recorded``: the output came with the dataset, so nothing of the run's spans says anything of it, and evaluators of
+    every target see the item. Else documents are those that the task retrieved (if it searched, also none), and
+    otherwise the item's; ``context`` is that of a live call, and the item's own keys win; ``expected`` is the item's.
+    """
+    if recorded:
+        run.gave(output, item["documents"])
+        root, _ = run.calls()
+        sample = replace(sample_of_item(item), output=plain(output), trace_id=run.ids[0])
+        return Found(sample, tuple((target, root, sample) for target in targets), (), item["metadata"])
+    own = run.gave(output)
+    root, calls = run.calls()
+    found = root_sample([root], calls)
+    assert found is not None  # a chain is a root
+    live = found[1]
+    searched = bool(live.context.get("searched"))
+    metadata = {**item["metadata"], **{k: v for k, v in live.metadata.items() if k != _HOST}}
+    sample = Sample(
+        input=item["input"],
+        output=plain(output) if own else root.reading.output,
+        expected=item["expected"],
+        documents=live.documents if searched else item["documents"],
+        context={**live.context, **_mapping(item["context"])},
+        metadata=metadata,
+        trace_id=run.ids[0],
+        item_id=item["item_id"],
+    )
+    graded: list[tuple[str, Call, Sample]] = []
+    absent = []
+    for target in targets:
+        if target == "root":
+            graded.append((target, root, sample))
+            continue
+        mine = [(call, _of_call(call, calls, sample)) for call in sorted(calls, key=by_start) if call.kind == target]
+        if target == KIND:
+            mine.insert(0, (root, sample))
+        graded.extend((target, call, one) for call, one in mine)
+        if not mine:
+            absent.append(target)
+    return Found(sample, tuple(graded), tuple(absent), metadata)
+
+
+def _of_call(call: Call, calls: Sequence[Call], item: Sample) -> Sample:
+    """A call below, as live, with what the dataset says of its item."""
+    sample = sample_of(call, [other for other in calls if other is not call])
+    return replace(sample, expected=item.expected, item_id=item.item_id, metadata={**item.metadata, **sample.metadata})
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
