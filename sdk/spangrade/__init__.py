@@ -18,8 +18,12 @@ from spangrade.experiments.compare import compare
 from spangrade.experiments.run import aevaluate, evaluate
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
+from spangrade.metrics.base import BaseMetric
+from spangrade.metrics.composite import CompositeMetric
 from spangrade.metrics.functional import MetricResult, discrete_metric, numeric_metric, ranking_metric
 from spangrade.metrics.local import LocalMetric, metric
+from spangrade.metrics.registry import Catalog, MetricsCatalog, register_metric
+from spangrade.metrics.schema import DefaultSchema, config_schema
 from spangrade.model.sample import Sample
 from spangrade.model.score import Score
 from spangrade.otel.bootstrap import configure, flush, shutdown
@@ -36,10 +40,15 @@ from spangrade.tracing.setters import (
 )
 
 __all__ = [
+    "BaseMetric",
+    "Catalog",
+    "CompositeMetric",
     "ConfigError",
+    "DefaultSchema",
     "LlmJudge",
     "LocalMetric",
     "MetricResult",
+    "MetricsCatalog",
     "Sample",
     "Score",
     "ScoringExporter",
@@ -48,6 +57,7 @@ __all__ = [
     "__version__",
     "aevaluate",
     "compare",
+    "config_schema",
     "configure",
     "discrete_metric",
     "evaluate",
@@ -56,6 +66,7 @@ __all__ = [
     "metric",
     "numeric_metric",
     "ranking_metric",
+    "register_metric",
     "set_context",
     "set_input",
     "set_metadata",

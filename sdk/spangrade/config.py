@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from spangrade.errors import ConfigError
 
@@ -25,10 +25,58 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class MetricEntry(Strict):
-    """``{use: overlap}`` or ``{use: "package.module:name"}``; ``match`` (resource attributes) is read by the agent."""
+class MetricOptions(Strict):
+    """What any metric may be told in the file, in place of what it says itself: the constructor's names (see `LocalMetric`)."""
+
+    result_key: str | None = None
+    threshold: float | None = None
+    lower_is_better: bool | None = None
+    verdict: bool | None = None
+    version: Annotated[int | str | None, BeforeValidator(lambda v: str(v) if isinstance(v, float) else v)] = None
+    requires: str | list[str] | None = None
+    target: str | None = None
+    timeout: float | None = Field(default=None, gt=0)
+
+
+class UseEntry(MetricOptions):
+    """``{use: overlap}`` or ``{use: "package.module:name"}``; ``config``: the parameters of a metric that takes some."""
 
     use: str
+    config: dict[str, Any] | None = None
+
+
+class MetricEntry(UseEntry):
+    """A metric by itself. ``match`` (resource attributes) is read by the agent."""
+
+    match: dict[str, str] = Field(default_factory=dict)
+
+
+class ChildMetric(UseEntry):
+    """A metric in a tree."""
+
+    weight: float | None = Field(default=None, ge=0)
+
+
+class TreeShape(MetricOptions):
+    """The keys are `CompositeMetric`'s parameters; ``aggregate`` may be ``module:function`` too."""
+
+    name: str
+    children: list["AnyChild"] = Field(min_length=1)
+    aggregate: str | None = None
+    on_missing: Literal["fail", "ignore"] = "fail"
+
+
+class ChildTree(Strict):
+    """A tree in a tree."""
+
+    tree: TreeShape
+    weight: float | None = Field(default=None, ge=0)
+
+
+class TreeEntry(Strict):
+    """``{tree: {name: quality, aggregate: mean, children: [overlap, {use: ..., weight: 2}, {tree: ...}]}}``."""
+
+    tree: TreeShape
     match: dict[str, str] = Field(default_factory=dict)
 
 
@@ -77,13 +125,35 @@ def _as_metric(value: Any) -> Any:
     return {"use": value} if isinstance(value, str) else value
 
 
+def _kind_of(value: Any) -> str:
+    is_tree = "tree" in value if isinstance(value, dict) else hasattr(value, "tree")
+    return _TREE if is_tree else _METRIC
+
+
+_METRIC: Final = "a metric"
+_TREE: Final = "a tree"
+AnyMetric = Annotated[
+    Annotated[MetricEntry, Tag(_METRIC)] | Annotated[TreeEntry, Tag(_TREE)],
+    Discriminator(_kind_of),
+    BeforeValidator(_as_metric),
+]
+AnyChild = Annotated[
+    Annotated[ChildMetric, Tag(_METRIC)] | Annotated[ChildTree, Tag(_TREE)],
+    Discriminator(_kind_of),
+    BeforeValidator(_as_metric),
+]
+TreeShape.model_rebuild()
+ChildTree.model_rebuild()
+TreeEntry.model_rebuild()
+
+
 class FileConfig(Strict):
     """The whole file, as the SDK reads it."""
 
     version: Literal[1] = 1
     service_name: str | None = None
     endpoint: str | None = None
-    metrics: list[Annotated[MetricEntry, BeforeValidator(_as_metric)]] = Field(default_factory=list)
+    metrics: list[AnyMetric] = Field(default_factory=list)
     judges: list[JudgeEntry] = Field(default_factory=list)
     destinations: list[DestinationEntry] = Field(default_factory=list)
     take_over: bool = False
@@ -154,14 +224,24 @@ def _substitute(value: Any, where: str) -> Any:
 def _explain(file: str, fault: ValidationError) -> str:
     lines = []
     for error in fault.errors(include_url=False):
-        key = ".".join(
-            str(part) for part in error["loc"] if part not in ("function-before[_as_metric()", "bool", "LiveEntry")
-        )
+        key = ".".join(str(part) for part in error["loc"] if part not in (_METRIC, _TREE, "bool", "LiveEntry"))
         if error["type"] == "extra_forbidden":
             lines.append(f"unknown key {key!r}")
         elif error["type"] == "missing":
             lines.append(f"{key!r} is missing")
         else:
             lines.append(f"{key!r} is {error['input']!r}: {error['msg']}")
-    known = ", ".join(FileConfig.model_fields)
-    return f"configuration file {file!r}: {'; '.join(lines)} (top-level keys: {known})"
+    return f"configuration file {file!r}: {'; '.join(lines)} ({_keys_there(fault)})"
+
+
+def _keys_there(fault: ValidationError) -> str:
+    """What may stand where something unknown stood."""
+    places = {error["loc"][0] for error in fault.errors(include_url=False)}
+    if places != {"metrics"}:
+        return f"top-level keys: {', '.join(FileConfig.model_fields)}"
+    metric, tree = list(MetricEntry.model_fields), list(TreeShape.model_fields)
+    return f"a metric has use, or tree; beside use: {_others(metric, 'use', 'match')}; in a tree: {_others(tree)}, each child a weight"
+
+
+def _others(names: list[str], *without: str) -> str:
+    return ", ".join(name for name in names if name not in without)
