@@ -106,7 +106,10 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
     sink = SpanSink(ledger, OtelCarriers(ContentPolicy()))
     left: list[Any] = []
     sink.hold._release = left.append  # the copy itself is another test's business
-    pipeline = Pipeline(placed, sink, Settings(max_steps=max_steps, max_bytes=max_bytes), ledger=ledger)
+    bounds = Settings(
+        metric_hold=60, judge_hold=60, max_steps=max_steps, max_bytes=max_bytes
+    )  # the machine may be busy
+    pipeline = Pipeline(placed, sink, bounds, ledger=ledger)
     tickets = []
     for n, kind in enumerate(kinds, 1):
         held = Held(FakeSpan(), NowhereRoute(), 10, 1e12)
@@ -131,7 +134,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
 def test_offers_from_many_threads_are_all_accounted_for() -> None:
     ledger = Ledger()
     sink = SpanSink(ledger, OtelCarriers(ContentPolicy()))
-    pipeline = Pipeline([evaluator(0, 1.0)], sink, ledger=ledger)
+    pipeline = Pipeline([evaluator(0, 1.0)], sink, Settings(metric_hold=60), ledger=ledger)
 
     def work(start: int) -> None:
         for n in range(start, start + 200):

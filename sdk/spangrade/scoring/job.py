@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spangrade._switches import scoring_stopped
-from spangrade.errors import JudgeError
+from spangrade.errors import EvaluatorError
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
@@ -158,7 +158,7 @@ class PairStep:
             _check_required(info, sample)
         if not self.seat.budget.take():  # last of all: what is skipped costs nothing
             return Ended(Outcome.OVER_BUDGET, "calls")
-        return self.seat.placed.evaluator.evaluate(sample)
+        return self.seat.evaluate(sample)
 
     def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
         """The evaluator came back."""
@@ -190,7 +190,7 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
     if isinstance(fault, Skip):
         why = _text(fault)
         return Ended(Outcome.SKIPPED, _reason(why), message=why, duration_s=duration_s)
-    if isinstance(fault, JudgeError):
+    if isinstance(fault, EvaluatorError):
         if fault.kind == "timeout":
             return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s)
         if fault.kind == "circuit_open":

@@ -15,6 +15,7 @@ from spangrade.scoring.job import Ended, Job, PairStep
 from spangrade.scoring.loop import LoopLane
 from spangrade.scoring.open_pairs import OpenPairs
 from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.processes import Processes
 from spangrade.scoring.records import records_of
 from spangrade.scoring.redaction import Redact
 from spangrade.scoring.room import Room, span_size, text_size
@@ -46,7 +47,8 @@ class Jobs:
         self._around = around
         self._sink = around.sink
         self._ledger = around.ledger
-        self._seats = seats_of(placed, settings, clock)
+        self._processes = Processes(settings.metric_processes, clock)
+        self._seats = seats_of(placed, settings, clock, self._processes)
         self.redact = around.redact
         self.open = OpenPairs()
         self.room = Room(settings.max_bytes)
@@ -55,15 +57,20 @@ class Jobs:
         self._judges = Lane(
             "judges", settings.judge_threads, settings.max_steps, clock, wake, float("inf"), loop=self._loop
         )
+        self._remote = Lane(  # its threads wait for workers: one for each, and no stand-ins
+            "processes", settings.metric_processes, settings.max_steps, clock, wake, float("inf")
+        )
         self._closed = False
 
     def ensure_workers(self) -> None:
         """Start what will be needed."""
-        for lane, judges in ((self._metrics, False), (self._judges, True)):
-            if any(seat.is_judge is judges for seat in self._seats):
-                lane.ensure_worker()
+        for lane in {self._lane_of(seat) for seat in self._seats}:
+            lane.ensure_worker()
         if any(seat.placed.evaluator.is_async for seat in self._seats):
             self._loop.ensure()
+
+    def _lane_of(self, seat: Seat) -> Lane:
+        return self._judges if seat.is_judge else self._remote if seat.is_remote else self._metrics
 
     def may_judge(self, trace_id: int, trace_state: str) -> bool:
         """Whether a judge may be chosen for this trace: its spans may then wait longer."""
@@ -108,9 +115,11 @@ class Jobs:
         if not metrics:
             self.metrics_ended(job)
             return
-        steps = [PairStep(job, seat, selection) for seat, selection in metrics]
-        if not self._metrics.submit(list(steps)):
-            self._drop(steps)
+        steps = [PairStep(job, seat, selection) for seat, selection in metrics if not seat.is_remote]
+        remote = [PairStep(job, seat, selection) for seat, selection in metrics if seat.is_remote]
+        for lane, its_steps in ((self._metrics, steps), (self._remote, remote)):
+            if its_steps and not lane.submit(list(its_steps)):
+                self._drop(its_steps)
 
     def _drop(self, steps: Sequence[PairStep]) -> None:
         reason = "shutdown" if self._closed else "queue_full"
@@ -153,7 +162,7 @@ class Jobs:
     def check(self, now: float) -> float | None:
         """Act on what has run out of time; returns when to look again, None while everything is idle."""
         times: list[float] = []
-        for part in (self._metrics, self._judges, self._loop):
+        for part in (self._processes, self._metrics, self._remote, self._judges, self._loop):
             upcoming: float | None = now + 1.0  # should it fail
             with shield("jobs.check"):
                 upcoming = part.check(now)
@@ -167,10 +176,13 @@ class Jobs:
         self._metrics.close()
         self._judges.close()
         self._loop.close()
+        self._remote.close()
+        self._processes.close()
 
     def after_fork(self) -> None:
         """The child has jobs of its own; these are the parent's."""
         self._loop.after_fork()
+        self._processes.after_fork()
 
 
 def _size(span: SpanData, sample: Sample) -> int:

@@ -17,7 +17,9 @@ def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended
     details: Mapping[str, Any] = {}
     if ended.verdict is not None:
         found: list[tuple[Graded, str | None]] = [(graded, None) for graded in ended.verdict.scores]
-        found += [(Graded(f.name, explanation=f.message, path=f.path, rule=f.rule), f.kind) for f in ended.verdict.failures]
+        found += [
+            (Graded(f.name, explanation=f.message, path=f.path, rule=f.rule), f.kind) for f in ended.verdict.failures
+        ]
         details = ended.verdict.details
     elif ended.error_type is not None:
         found = [(Graded(info.name, explanation=ended.message), ended.error_type)]

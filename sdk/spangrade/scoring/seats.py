@@ -1,58 +1,77 @@
 """The evaluators of a pipeline, each with the state that its policy and its lane need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.policy import Placed
+from spangrade.model.sample import Sample
 from spangrade.scoring.clock import Clock
+from spangrade.scoring.processes import START_S, Processes, Remote
 from spangrade.scoring.selection import Budget, Selector
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.turn import Turn
 from spangrade.semconv import SCORED_BY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Seat:
-    """An evaluator in the pipeline: its policy's state, and its place in a lane."""
+    """An evaluator in the pipeline: its policy's state, and its place in a lane. ``is_judge``, ``is_remote``: in the
+    judges' lane, or that of the metrics which run in worker processes; ``evaluate`` runs it."""
 
     placed: Placed
+    info: EvaluatorInfo
     selector: Selector
     budget: Budget
     turn: Turn
-
-    @property
-    def info(self) -> EvaluatorInfo:
-        """The evaluator's identity."""
-        info: EvaluatorInfo = self.placed.evaluator.info
-        return info
-
-    @property
-    def is_judge(self) -> bool:
-        """Whether it runs in the judges' lane."""
-        return self.info.kind != "code"
+    evaluate: Callable[[Sample], Any]
+    is_judge: bool
+    is_remote: bool
 
 
-def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock) -> list[Seat]:
-    """New seats. One judge alone may have all the judges' threads; of several, none may take more than half of them."""
+def is_remote(placed: Placed) -> bool:
+    """Whether the evaluator asks for a process of its own."""
+    return getattr(placed.evaluator, "process", False) is True
+
+
+def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, processes: Processes) -> list[Seat]:
+    """New seats. One judge alone may have all the judges' threads; of several, none may take more than half of them. The
+    same goes for metrics and worker processes.
+
+    Raises:
+        ConfigError: a metric cannot run in a worker process.
+    """
     judges = sum(p.evaluator.info.kind != "code" for p in placed)
+    remotes = sum(map(is_remote, placed))
     loop_limit = max(1, min(settings.async_limit, settings.async_steps // max(1, len(placed))))
-    judge_limit = settings.judge_threads if judges <= 1 else max(1, settings.judge_threads // 2)
-    return [
-        Seat(
-            p,
-            Selector(p.evaluator.info, p.policy, clock),
-            Budget(p.policy.budget or {}, clock),
-            Turn(
-                p.evaluator.info.name,
-                p.evaluator.timeout,
-                judge_limit if p.evaluator.info.kind != "code" else settings.metric_limit,
-                loop_limit,
-            ),
+    judge_limit = _share(settings.judge_threads, judges)
+    remote_limit = _share(settings.metric_processes, remotes)
+    seats: list[Seat] = []
+    for p in placed:
+        evaluator, info = p.evaluator, p.evaluator.info
+        judge, remote = info.kind != "code", is_remote(p)
+        limit = judge_limit if judge else remote_limit if remote else settings.metric_limit
+        # A worker that is late is ended, and the thread that waits for it comes back: its lane gives it the time for that.
+        timeout = evaluator.timeout + (2 * START_S if remote else 0)
+        seats.append(
+            Seat(
+                p,
+                info,
+                Selector(info, p.policy, clock),
+                Budget(p.policy.budget or {}, clock),
+                Turn(info.name, timeout, limit, loop_limit),
+                partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,
+                judge,
+                remote,
+            )
         )
-        for p in placed
-    ]
+    return seats
+
+
+def _share(places: int, evaluators: int) -> int:
+    return places if evaluators <= 1 else max(1, places // 2)
 
 
 def meets(

@@ -1,6 +1,7 @@
 """The pipeline's bounds."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,9 @@ class Settings:
     max_offers: int = 10_000
     max_steps: int = 10_000
     metric_limit: int = 2  # threads that one metric may occupy
+    metric_processes: int = field(
+        default_factory=lambda: min(2, os.cpu_count() or 1)
+    )  # of all metrics with process=True
     max_bytes: int = 64 * 2**20
     async_limit: int = 64  # steps of one async evaluator that are under way at once
     async_steps: int = 1_024  # and of all of them

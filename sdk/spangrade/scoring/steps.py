@@ -5,7 +5,7 @@ from collections import deque
 from typing import Final, Literal
 
 from spangrade._log import once
-from spangrade.errors import JudgeError
+from spangrade.errors import EvaluatorError
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.shield import shield
 from spangrade.scoring.turn import Step, Turn
@@ -13,6 +13,8 @@ from spangrade.scoring.turn import Step, Turn
 MAX_LEFT_BEHIND: Final = (
     16  # threads that have not come back; at that number the evaluators that they are of wait for them
 )
+
+_COSTLY: Final = frozenset({"timeout", "worker_died", "worker_failed"})
 
 #: How a step came off its thread or the loop: by itself; too late, which counts against its evaluator; or neither.
 How = Literal["back", "late", "lost"]
@@ -103,7 +105,7 @@ class StepQueue:
         if struck:
             once(
                 f"paused:{self._name}:{turn.name}",
-                "an evaluator timed out repeatedly and is paused; its pairs are counted as dropped(paused)",
+                "an evaluator timed out (or ended its process) repeatedly and is paused; its pairs are counted as dropped(paused)",
                 evaluator=turn.name,
                 timeout_s=turn.timeout_s,
             )
@@ -134,5 +136,6 @@ class StepQueue:
 
 
 def ended_how(fault: BaseException | None) -> How:
-    """A judge that ran out of time and says so itself counts like one that we gave up."""
-    return "late" if isinstance(fault, JudgeError) and fault.kind == "timeout" else "back"
+    """One that ran out of time and says so itself counts like one that we gave up, and so does one that took its process
+    with it: each costs a new one."""
+    return "late" if isinstance(fault, EvaluatorError) and fault.kind in _COSTLY else "back"
