@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from spangrade import _switches
-from spangrade.config import JudgeEntry, LiveEntry, MetricEntry, RedactEntry
+from spangrade.config import JudgeEntry, LiveEntry, MetricEntry, RedactEntry, TreeEntry
 from spangrade.errors import ConfigError
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live, place
 from spangrade.metrics.catalog import resolve
+from spangrade.metrics.entries import evaluator_from
 from spangrade.model.policy import Placed
+from spangrade.scoring.processes import check_can_run
+from spangrade.scoring.seats import is_remote
 
 
 def scoring_off() -> bool:
@@ -23,22 +26,30 @@ def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Pla
     """Metrics (functions, names, import paths, file entries) and judges (objects, policies, file entries), in order.
 
     Raises:
-        ConfigError: one that cannot work, or two of the same name and config.
+        ConfigError: one that cannot work (here, or where it is to run), or two of the same name and config.
     """
-    found = [_metric(given) for given in metrics] + [_judge(given) for given in judges]
+    found = [_metric(given, i) for i, given in enumerate(metrics)] + [_judge(given) for given in judges]
     seen: set[str] = set()
     for placed in found:
         info = placed.evaluator.info
         if info.key in seen:
-            raise ConfigError(f"two evaluators are named {info.name!r} with the same config; rename one, or drop it")
+            raise ConfigError(
+                f"two evaluators are named {info.name!r} with the same config; give one another name, version or config, "
+                "or drop it"
+            )
         seen.add(info.key)
+        if is_remote(placed):
+            check_can_run(placed.evaluator)
     return found
 
 
-def _metric(given: Any) -> Placed:
-    if isinstance(given, MetricEntry):
-        return Placed(resolve(given.use), match=given.match)
-    return Placed(resolve(given))
+def _metric(given: Any, index: int) -> Placed:
+    if not isinstance(given, (MetricEntry, TreeEntry)):
+        return Placed(resolve(given))
+    try:
+        return Placed(evaluator_from(given), match=given.match)
+    except ConfigError as fault:
+        raise ConfigError(f"metrics[{index}]: {fault}") from fault
 
 
 def _judge(given: Any) -> Placed:
