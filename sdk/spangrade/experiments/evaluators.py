@@ -1,6 +1,6 @@
 """Whatever a user names as evaluators → what runs offline, and what is recorded of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spangrade.errors import ConfigError
@@ -19,10 +19,10 @@ def evaluators_of(given: Any, timeout: float | None = None) -> list[Evaluator]:
     Raises:
         ConfigError: one that cannot work, a judge without a model, or two of the same name and config.
     """
-    alone = isinstance(given, (str, Placed, Evaluator, type)) or callable(given)
+    several = given is None or isinstance(given, (list, tuple, set, frozenset, Iterator))  # a tree can be iterated, too
     found: list[Evaluator] = []
     seen: set[str] = set()
-    for one in [given] if alone else given or ():
+    for one in (given or ()) if several else (given,):
         evaluator = _evaluator(one)
         if evaluator.info.key in seen:
             raise ConfigError(
