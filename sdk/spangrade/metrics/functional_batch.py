@@ -59,7 +59,7 @@ class Progress:
                     "progress=True needs tqdm: pip install 'spangrade[experiments]', or leave progress out"
                 ) from None
             return
-        self._bar = tqdm(total=total, desc=name, file=sys.stderr, leave=False, delay=0 if wanted else SHOW_AFTER_S)
+        self._bar = tqdm(total=total, desc=name, file=sys.stderr, delay=0 if wanted else SHOW_AFTER_S)
 
     @property
     def look_s(self) -> float | None:
@@ -97,7 +97,7 @@ def check_concurrency(concurrency: Any) -> int:
 
 
 class OnThreads:
-    """``work`` on every item, at most ``concurrency`` at a time, each thread in a copy of the caller's context.
+    """``work`` on every item, at most ``concurrency`` at a time, each in a copy of the caller's context of its own.
 
     Args:
         items: what to work on.
@@ -113,6 +113,7 @@ class OnThreads:
         self.fault: BaseException | None = None
         self._items = items
         self._work = work
+        self._context = contextvars.copy_context()
         self._ended = ended
         # Deques, and no lock for each item: threads that meet at one hand the interpreter to and fro, which costs several
         # times what a quick metric does.
@@ -122,9 +123,7 @@ class OnThreads:
         wanted = min(concurrency, len(items))
         self._serving = wanted
         for at in range(wanted):
-            thread = threading.Thread(
-                target=contextvars.copy_context().run, args=(self._serve,), name="spangrade-batch", daemon=True
-            )
+            thread = threading.Thread(target=self._serve, name="spangrade-batch", daemon=True)
             try:
                 unbound(thread.start)
             except RuntimeError:  # as many as there can be
@@ -150,7 +149,7 @@ class OnThreads:
                     at = self._todo.popleft()
                 except IndexError:
                     return
-                self.results[at] = self._work(self._items[at])
+                self.results[at] = self._context.copy().run(self._work, self._items[at])
                 self._done.append(None)
         except BaseException as fault:  # noqa: BLE001 - an interruption; raised again where the caller waits
             self.fault = self.fault or fault
@@ -172,9 +171,9 @@ def on_threads(
 ) -> list[Result]:
     """The results of ``work`` on every item, in order; with a concurrency of 1 on the caller's own thread."""
     if concurrency == 1 or len(items) <= 1:
-        found = []
+        found, context = [], contextvars.copy_context()
         for item in items:
-            found.append(work(item))
+            found.append(context.copy().run(work, item))
             progress.at(len(found))
         return found
     ended = threading.Event()
@@ -231,7 +230,7 @@ async def in_tasks(
     async def serve() -> None:
         nonlocal done
         for at, item in todo:
-            found[at] = await work(item)
+            found[at] = await asyncio.create_task(work(item))  # a task for each: its context is its own
             done += 1
             progress.at(done)
 
