@@ -16,7 +16,7 @@ def of(comparison: "Comparison") -> str:
         f" in {comparison.clusters:,} clusters ({comparison.cluster})" if comparison.clusters is not None else ""
     )
     title = f"a: {a.name} ({a.dataset})   b: {b.name} ({b.dataset})   {units}; delta is b - a"
-    head = (*_HEAD[:4], f"{comparison.confidence:.4g} interval".replace("0.95", "95 %"), *_HEAD[5:])
+    head = (*_HEAD[:4], f"{100 * comparison.confidence:.4g} % interval", *_HEAD[5:])
     shown = comparison.rows[:_MOST_ROWS]
     rows = [cells(row) for row in shown]
     table = [head, *(row for row in rows if len(row) == len(head))]
@@ -60,15 +60,14 @@ def cells(row: "ScoreComparison") -> tuple[str, ...]:
 def notes(row: "ScoreComparison") -> list[str]:
     """A row's cautions, its interval's among them, and items without a score."""
     said = [f"interval unreliable, {row.interval.caution}"] if row.interval is not None and row.interval.caution else []
-    for name, side in (("a", row.a), ("b", row.b)):
-        if side.lost and row.status == "compared":
-            said.append(f"without a score in {name}: {lost(side)}")
+    if row.status == "compared" and (row.a.lost or row.b.lost):
+        said.append("; ".join(f"without a score in {name}: {lost(side)}" for name, side in (("a", row.a), ("b", row.b))))
     return [*said, *row.cautions]
 
 
 def lost(side: "Side") -> str:
     """How many items have no score, by reason."""
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(side.lost.items()))
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(side.lost.items())) or "none"
 
 
 def interval(row: "ScoreComparison") -> str:

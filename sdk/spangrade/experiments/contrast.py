@@ -156,7 +156,7 @@ def _lost(a: Series, b: Series, row: ScoreComparison) -> tuple[str, ...]:
     said = []
     if n and lost_a != lost_b and abs(lost_a - lost_b) >= _LOSS_APART * n:
         said.append(
-            f"{lost_a} of {n} items have no score in a and {lost_b} in b: the pairs that remain are a selection"
+            f"of {n} items {lost_a} have no score in a and {lost_b} in b: the pairs that remain are a selection"
         )
     runs_a, runs_b = (
         sum(len(s.lost) for s in side.items.values() if number(s, row.measure) is not None) for side in (a, b)

@@ -224,8 +224,8 @@ def test_a_failure_on_one_side_is_no_number_and_is_counted_by_reason() -> None:
     assert (row.n, row.delta) == (26, 0.0)
     assert row.b.lost == {"error": 1, "timeout": 1, "skipped": 1, "not run": 1}
     assert row.a.lost == {}
-    assert "0 of 30 items have no score in a and 4 in b: the pairs that remain are a selection" in row.cautions
-    assert "without a score in b: 1 error, 1 not run, 1 skipped, 1 timeout" in str(compare(a, results(*items), **FAST))
+    assert "of 30 items 0 have no score in a and 4 in b: the pairs that remain are a selection" in row.cautions
+    assert "without a score in a: none; without a score in b: 1 error, 1 not run, 1 skipped, 1 timeout" in str(compare(a, results(*items), **FAST))
 
 
 def test_as_many_failures_on_both_sides_are_no_reason_to_warn() -> None:
