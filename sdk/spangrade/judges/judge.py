@@ -234,11 +234,13 @@ class LlmJudge:
         model = self.resolved_model()
         if model is None:
             raise JudgeError("configuration", _NO_MODEL.format(name=self.name))
-        client = client or self._client or client_from_environment()
+        client, name = client or self._client, model
+        if client is None:
+            client, name = client_from_environment(model)
         return grade(
             prompt,
             client,
-            model=model,
+            model=name,
             scale=self._scale(),
             temperature=self._temperature(),
             timeout=self._timeout,

@@ -188,7 +188,7 @@ def test_model_and_endpoint_come_from_the_environment(server: JudgeServer, monke
     monkeypatch.setenv("SPANGRADE_JUDGE_BASE_URL", server.base_url)
     assert made.evaluate(SAMPLE).scores[0].value == 0.75
     assert server.requests[0].body["model"] == "from-environment"
-    shared = client_from_environment()
+    shared, _ = client_from_environment()
     assert isinstance(shared, OpenAICompatible)
     shared.close()
 

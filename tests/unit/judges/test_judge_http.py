@@ -165,13 +165,18 @@ def test_temperature_is_dropped_once_and_remembered(server: JudgeServer, client:
     assert ["temperature" in r.body for r in server.requests] == [True, False, False]
 
 
-def test_the_replys_form_steps_down_from_schema_to_json_to_text(server: JudgeServer, client: OpenAICompatible) -> None:
-    refusal = refuse(message="response_format is not supported")
-    server.script = [refusal, refusal, graded()]
+def test_the_replys_form_steps_down_from_schema_to_tool_to_json_to_text(
+    server: JudgeServer, client: OpenAICompatible
+) -> None:
+    no_format, no_tools = refuse(message="response_format is not supported"), refuse(message="no tools here")
+    server.script = [no_format, no_tools, no_format, graded()]
     client.complete(request())
     client.complete(request())
-    forms = [r.body.get("response_format", {}).get("type") for r in server.requests]
-    assert forms == ["json_schema", "json_object", None, None]
+    forms = [
+        r.body.get("response_format", {}).get("type") or r.body.get("tool_choice", {}).get("type")
+        for r in server.requests
+    ]
+    assert forms == ["json_schema", "function", "json_object", None, None]
 
 
 def test_what_one_model_refuses_is_not_held_against_another(server: JudgeServer, client: OpenAICompatible) -> None:
@@ -195,7 +200,7 @@ def test_an_endless_400_ends(server: JudgeServer, client: OpenAICompatible, para
     with pytest.raises(JudgeError, match="answered 400") as caught:
         client.complete(request())
     assert caught.value.kind == "http_status"
-    assert len(server.requests) == (3 if param == "response_format" else 2)
+    assert len(server.requests) == 2
 
 
 def test_a_context_that_is_too_long_is_no_refused_parameter(server: JudgeServer, client: OpenAICompatible) -> None:
@@ -438,7 +443,7 @@ def test_a_password_in_the_base_url_is_not_shown(fake_time: FakeTime) -> None:
 
 
 def sent_key(server: JudgeServer) -> str | None:
-    client = client_from_environment()
+    client, _ = client_from_environment()
     assert isinstance(client, JudgeClient)
     client.complete(request())
     assert isinstance(client, OpenAICompatible)
@@ -476,7 +481,7 @@ def test_neither_key_nor_base_url_is_a_configuration_error_that_says_how() -> No
 
 def test_judges_of_one_endpoint_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPANGRADE_JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
-    assert client_from_environment() is client_from_environment()
+    assert client_from_environment()[0] is client_from_environment()[0]
 
 
 @pytest.mark.parametrize(

@@ -1,66 +1,96 @@
 """Who runs a judge's model. httpx is imported here, in the providers, and when the first judge grades."""
 
-import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from spangrade.errors import JudgeError
 from spangrade.judges.providers.base import JudgeClient, JudgeReply, JudgeRequest, Message
+from spangrade.judges.providers.endpoint import (
+    ANTHROPIC,
+    GROUP,
+    OPENAI_COMPATIBLE,
+    Endpoint,
+    from_environment,
+    offered,
+    spoken_at,
+)
 
 if TYPE_CHECKING:
-    from spangrade.judges.providers.openai_compatible import OpenAICompatible
+    from spangrade.judges.providers.http_client import HttpJudgeClient
 
-__all__ = ["JudgeClient", "JudgeReply", "JudgeRequest", "Message", "client_from_environment", "close_connections"]
+__all__ = [
+    "Endpoint", "JudgeClient", "JudgeReply", "JudgeRequest", "Message", "client_at", "client_from_environment", "close_connections",
+]  # fmt: skip
 
-OPENAI: Final = "https://api.openai.com/v1"
-_ours: "WeakSet[OpenAICompatible]" = WeakSet()
+_ours: "WeakSet[HttpJudgeClient]" = WeakSet()
 
 
-def client_from_environment() -> JudgeClient:
-    """The client for the endpoint that the environment names; the same object for the same endpoint and key.
-
-    Base URL: ``SPANGRADE_JUDGE_BASE_URL``, else ``OPENAI_BASE_URL``, else OpenAI's. Key: ``SPANGRADE_JUDGE_API_KEY``,
-    else ``OPENAI_API_KEY``, but that one only to OpenAI or to the host of ``OPENAI_BASE_URL``: it is not sent to a host
-    that it was not made for. Without a key, a base URL of your own is called without one.
+def client_from_environment(model: str = "") -> tuple[JudgeClient, str]:
+    """The client for ``model`` by what the environment says, and the model's name there; see `from_environment`. The same
+    object for the same endpoint and key.
 
     Raises:
         JudgeError: kind configuration, when neither a base URL nor a key is set, or one of them cannot be used.
     """
-    theirs = os.environ.get("OPENAI_BASE_URL", "").strip()
-    base_url = os.environ.get("SPANGRADE_JUDGE_BASE_URL", "").strip() or theirs or OPENAI
-    key = os.environ.get("SPANGRADE_JUDGE_API_KEY", "").strip()
-    if not key and _origin(base_url) in (_origin(OPENAI), _origin(theirs)):
-        key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if not key and _origin(base_url) == _origin(OPENAI):
-        raise JudgeError(
-            "configuration",
-            "no endpoint for the judge: set SPANGRADE_JUDGE_API_KEY (or OPENAI_API_KEY) for OpenAI, or "
-            "SPANGRADE_JUDGE_BASE_URL for a server of your own",
-        )
-    return _shared(base_url, key)
+    endpoint, name = from_environment(model)
+    return client_at(endpoint), name
+
+
+@lru_cache(maxsize=32)
+def client_at(endpoint: Endpoint) -> JudgeClient:
+    """The client for an endpoint; the same object for the same endpoint.
+
+    Raises:
+        JudgeError: kind configuration, when the provider is unknown, or address, key or a header cannot be used.
+    """
+    provider = endpoint.provider or spoken_at(endpoint.base_url or "")
+    made: HttpJudgeClient
+    if provider == OPENAI_COMPATIBLE:
+        from spangrade.judges.providers.openai_compatible import OpenAICompatible
+
+        made = OpenAICompatible(**_settings(endpoint))
+    elif provider == ANTHROPIC:
+        from spangrade.judges.providers.anthropic import AnthropicMessages
+
+        made = AnthropicMessages(**_settings(endpoint))
+    else:
+        return _theirs(provider, endpoint)
+    _ours.add(made)
+    return made
 
 
 def close_connections() -> None:
-    """Close this process's connections of every client that `client_from_environment` has given; a client that is asked
-    again opens new ones. Clients that the application made are left alone."""
+    """Close this process's connections of every client of ours that `client_at` has given; a client that is asked again
+    opens new ones. Clients that the application made are left alone."""
     for client in list(_ours):
         client.close()
 
 
-@lru_cache(maxsize=32)
-def _shared(base_url: str, key: str) -> "OpenAICompatible":
-    from spangrade.judges.providers.openai_compatible import OpenAICompatible
+def _settings(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "base_url": endpoint.base_url or "",
+        "api_key": endpoint.api_key,
+        "api_key_file": endpoint.api_key_file,
+        "headers": dict(endpoint.headers),
+        "ca_file": endpoint.ca_file,
+        "proxy": endpoint.proxy,
+    }
 
-    client = OpenAICompatible(base_url, key or None)
-    _ours.add(client)
-    return client
 
-
-def _origin(url: str) -> tuple[str, str]:
+def _theirs(provider: str, endpoint: Endpoint) -> JudgeClient:
+    """A client of another package's: its entry point is a function of an `Endpoint` that gives a `JudgeClient`."""
+    found = next(iter(entry_points(group=GROUP, name=provider)), None)
+    if found is None:
+        known = ", ".join(sorted({OPENAI_COMPATIBLE, ANTHROPIC} | offered()))
+        raise JudgeError("configuration", f"no provider {provider!r} for the judge; there are {known}")
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ("", url)
-    return (parts.scheme.lower(), parts.netloc.rpartition("@")[2].lower())
+        client = found.load()(endpoint)
+    except Exception as fault:  # noqa: BLE001 - another package's code, and its words may hold the key
+        raise JudgeError(
+            "configuration", f"the provider {provider!r} ({found.value}) failed: {type(fault).__name__}"
+        ) from None
+    if not isinstance(client, JudgeClient):
+        raise JudgeError("configuration", f"the provider {provider!r} ({found.value}) gave no client with `complete`")
+    return client

@@ -4,43 +4,55 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from spangrade.judges.providers.base import JudgeRequest
-
-Form = Literal["json_schema", "json_object", "text"]
-_WEAKER: Final[Mapping[Form, Form]] = {"json_schema": "json_object", "json_object": "text"}
-_FORM_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output", "grammar")
-_TOKENS_OLD: Final = "max_tokens"
-_TOKENS_NEW: Final = "max_completion_tokens"
+#: How a reply in a given shape is asked for, the strongest first: by a schema that the decoder keeps to; by a tool that the
+#: model has to call, whose arguments are the reply; as any JSON; not at all.
+Form = Literal["json_schema", "tool", "json_object", "text"]
+_WORDS: Final[Mapping[Form, tuple[str, ...]]] = {
+    "json_schema": ("response_format", "json_schema", "structured output", "grammar", "output_config", "output_format"),
+    "tool": ("tool", "function"),
+    "json_object": ("response_format", "json_object", "json mode"),
+    "text": (),
+}
+_ASKED_BY: Final[Mapping[Form, tuple[str, ...]]] = {
+    "json_schema": ("response_format", "output_config"),
+    "tool": ("tools",),
+    "json_object": ("response_format",),
+    "text": (),
+}
+TOKENS_OLD: Final = "max_tokens"
+TOKENS_NEW: Final = "max_completion_tokens"
+TOOL: Final = "verdict"  # the tool's name, and the schema's
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """How one endpoint wants one model to be asked. The default is what most take."""
+class Learned:
+    """How one endpoint wants one model to be asked.
 
-    form: Form = "json_schema"
-    tokens_name: str = _TOKENS_OLD
+    Attributes:
+        forms: those that it has not refused, the strongest first; ``text`` is the last.
+        tokens_name: its name for the reply's limit.
+        temperature: whether it takes one.
+        renames: whether the limit may have another name here.
+    """
+
+    forms: tuple[Form, ...]
+    tokens_name: str = TOKENS_OLD
     temperature: bool = True
+    renames: bool = True
 
-    def body(self, request: JudgeRequest) -> dict[str, Any]:
-        """The request's JSON body."""
-        body: dict[str, Any] = {
-            "model": request.model,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-            self.tokens_name: request.max_tokens,
-        }
-        if self.temperature and request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.schema is not None and self.form == "json_schema":
-            schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and self.form == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        return body
+    @property
+    def form(self) -> Form:
+        """The form to ask in."""
+        return self.forms[0]
 
-    def after_refusal(self, sent: Mapping[str, Any], param: str, message: str) -> "Dialect | None":
-        """The dialect without what a 400 complains of; None when it complains of nothing that was sent and can change.
+    def weaker(self) -> "Learned":
+        """Without the form that was asked in."""
+        return replace(self, forms=self.forms[1:]) if len(self.forms) > 1 else self
 
-        Each parameter is changed once (the reply's form twice, down to plain text), so this ends.
+    def after_refusal(self, sent: Mapping[str, Any], param: str, message: str) -> "Learned | None":
+        """What is left when a 400 complains of something that was sent and can change; None when it does not.
+
+        Each parameter changes once, and each form is left once, so this ends.
 
         Args:
             sent: the refused body.
@@ -48,10 +60,11 @@ class Dialect:
             message: the error's message.
         """
         words = (param or message).lower()
-        if _TOKENS_OLD in sent and _TOKENS_OLD in words:
-            return replace(self, tokens_name=_TOKENS_NEW)
+        if self.renames and TOKENS_OLD in sent and TOKENS_OLD in words:
+            return replace(self, tokens_name=TOKENS_NEW, renames=False)
         if "temperature" in sent and "temperature" in words:
             return replace(self, temperature=False)
-        if "response_format" in sent and any(word in words for word in _FORM_WORDS):
-            return replace(self, form=_WEAKER[self.form])
+        asked = any(key in sent for key in _ASKED_BY[self.form])
+        if asked and any(word in words for word in _WORDS[self.form]):
+            return self.weaker()
         return None
