@@ -1,6 +1,7 @@
 """A real OpenAI-compatible server on the loopback: it replays scripted replies and keeps the requests."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,16 +10,15 @@ from typing import Any
 
 import pytest
 
+from spangrade.judges.providers.endpoint import VENDORS
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
 from spangrade.judges.providers.retry import RetryPolicy
 
 ENVIRONMENT = (
-    "SPANGRADE_JUDGE_MODEL",
-    "SPANGRADE_JUDGE_BASE_URL",
-    "SPANGRADE_JUDGE_API_KEY",
+    *(f"SPANGRADE_JUDGE_{name}" for name in ("MODEL", "BASE_URL", "API_KEY", "API_KEY_FILE", "PROVIDER", "HEADERS")),
+    *(f"SPANGRADE_JUDGE_{name}" for name in ("CA_FILE", "PROXY")),
     "LLM_MODEL",
-    "OPENAI_BASE_URL",
-    "OPENAI_API_KEY",
+    *(name for vendor in VENDORS.values() for name in (*vendor.keys, *vendor.urls)),
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -63,6 +63,22 @@ def completion(content: Any, finish_reason: str = "stop", model: str | None = "j
     )
 
 
+def message(*content: Any, stop_reason: str = "end_turn", **usage: Any) -> Reply:
+    """A 200 with one of Anthropic's messages; a text stands for a block of it."""
+    blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    return Reply(
+        body={
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-test-1",
+            "content": blocks,
+            "stop_reason": stop_reason,
+            "usage": {"input_tokens": 10, "output_tokens": 5, **usage},
+        }
+    )
+
+
 def graded(score: Any = 4, reasoning: str = "It answers the question.") -> Reply:
     """A 200 with a verdict on the scale 1-5."""
     return completion(json.dumps({"reasoning": reasoning, "score": score}))
@@ -81,7 +97,7 @@ class Received:
 class JudgeServer:
     """Replies in order; the last one repeats. With no script every request gets `graded()`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.script: list[Reply] = []
         self.requests: list[Received] = []
         self.over = threading.Event()
@@ -101,6 +117,9 @@ class JudgeServer:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
+        self.origin = f"{'http' if tls is None else 'https'}://localhost:{self._http.server_address[1]}"
         self.base_url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()

@@ -33,7 +33,7 @@ class AnthropicMessages(HttpJudgeClient):
 
     def address(self, base: httpx.URL) -> httpx.URL:
         """``https://api.anthropic.com``, with or without ``/v1``, gives ``.../v1/messages``."""
-        path = base.path
+        path = base.path.rstrip("/")
         if not path.endswith(_PATH):
             path += _PATH if path.endswith("/v1") else "/v1" + _PATH
         return base.copy_with(path=path)

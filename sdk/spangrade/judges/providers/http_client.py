@@ -138,7 +138,7 @@ def _http_url(base_url: str) -> httpx.URL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:
         raise JudgeError("configuration", _NO_URL)
-    return url.copy_with(path=url.path.rstrip("/"))
+    return url
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

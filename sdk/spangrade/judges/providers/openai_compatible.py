@@ -31,7 +31,7 @@ class OpenAICompatible(HttpJudgeClient):
     def address(self, base: httpx.URL) -> httpx.URL:
         """The base URL, with ``/chat/completions`` where it does not end so."""
         self._is_azure = base.host.endswith(_AZURE)
-        path = base.path or ("/openai/v1" if self._is_azure else "")
+        path = base.path.rstrip("/") or ("/openai/v1" if self._is_azure else "")
         return base.copy_with(path=path if path.endswith(_PATH) else path + _PATH)
 
     def authorization(self, key: str | None) -> Mapping[str, str]:
