@@ -99,7 +99,7 @@ class Agent:
             return []
         named = self.config.metrics or self.config.judges
         metrics: Sequence[Any] = list(self.config.metrics) if named else list(DEFAULT_METRICS)
-        return placed_evaluators(metrics, list(self.config.judges))
+        return placed_evaluators(metrics, list(self.config.judges), self.config.judge_endpoints)
 
     def _make_upstream(self) -> Upstream | None:
         found = self._destinations()

@@ -100,7 +100,7 @@ class AgentConfig(FileConfig):
     page: Page | Literal[False] = Page()
     store: Store | Literal[False] = Store()
 
-    @field_validator("spool", "judge_endpoints")
+    @field_validator("spool")
     @classmethod
     def _not_yet(cls, value: Any) -> Any:
         if value is not None:

@@ -107,6 +107,20 @@ class JudgeEntry(Strict):
     match: dict[str, str] = Field(default_factory=dict)
 
 
+class JudgeEndpointEntry(Strict):
+    """Where judges' models run; the first whose ``models`` (with ``*`` and ``?``) has a judge's is asked. The keys are those
+    of `spangrade.judges.providers.Endpoint`."""
+
+    models: list[str] = Field(default_factory=lambda: ["*"], min_length=1)
+    base_url: str | None = None
+    provider: str | None = None
+    api_key: str | None = Field(default=None, repr=False)
+    api_key_file: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    ca_file: str | None = None
+    proxy: str | None = Field(default=None, repr=False)
+
+
 class DestinationEntry(Strict):
     """Where spans go. The SDK knows the preset ``otlp``."""
 
@@ -163,6 +177,7 @@ class FileConfig(Strict):
     export_content: bool = True
     export_explanations: bool = True
     instrument: list[str] = Field(default_factory=list)
+    judge_endpoints: list[JudgeEndpointEntry] = Field(default_factory=list)
     # What only the agent reads; checked there.
     mode: Any = None
     receivers: Any = None
@@ -170,7 +185,6 @@ class FileConfig(Strict):
     page: Any = None
     spool: Any = None
     store: Any = None
-    judge_endpoints: Any = None
 
 
 Config = TypeVar("Config", bound=FileConfig)
@@ -230,7 +244,9 @@ def _explain(file: str, fault: ValidationError) -> str:
         elif error["type"] == "missing":
             lines.append(f"{key!r} is missing")
         else:
-            lines.append(f"{key!r} is {error['input']!r}: {error['msg']}")
+            # What holds keys is not shown, in whatever wrong shape it came.
+            shown = type(error["input"]).__name__ if error["loc"][0] == "judge_endpoints" else repr(error["input"])
+            lines.append(f"{key!r} is {shown}: {error['msg']}")
     return f"configuration file {file!r}: {'; '.join(lines)} ({_keys_there(fault)})"
 
 

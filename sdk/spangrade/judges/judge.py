@@ -10,7 +10,7 @@ from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.grading import Grading, grade
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
-from spangrade.judges.providers import JudgeClient, client_from_environment
+from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
 from spangrade.judges.scale import Scale, scale_named
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
@@ -173,6 +173,20 @@ class LlmJudge:
         new = self._copy()
         new._set(_client=client)
         return new
+
+    def at(self, endpoints: Iterable[Endpoint]) -> "LlmJudge":
+        """A copy that asks the first of ``endpoints`` that serves its model. Where none does, or the judge has a client of
+        its own, the judge itself.
+
+        Raises:
+            JudgeError: kind configuration, for an endpoint that cannot be used.
+        """
+        model = self.resolved_model()
+        if self._client is None and model is not None:
+            for endpoint in endpoints:
+                if endpoint.serves(model):
+                    return self.with_client(client_at(endpoint))
+        return self
 
     def with_timeout(self, seconds: float) -> "LlmJudge":
         """A copy with another limit for one sample."""

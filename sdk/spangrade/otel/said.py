@@ -93,7 +93,8 @@ def check(given: Arguments) -> Said:
 
 
 def _evaluators(given: Arguments, file: config.FileConfig) -> list[Placed]:
-    found = placed_evaluators(list(given.metrics) or list(file.metrics), list(given.judges) or list(file.judges))
+    metrics, judges = list(given.metrics) or list(file.metrics), list(given.judges) or list(file.judges)
+    found = placed_evaluators(metrics, judges, file.judge_endpoints)
     elsewhere = given.score == "agent" or file.score == "agent"
     return [] if elsewhere else found
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from spangrade import _switches
-from spangrade.config import JudgeEntry, LiveEntry, MetricEntry, RedactEntry, TreeEntry
-from spangrade.errors import ConfigError
+from spangrade.config import JudgeEndpointEntry, JudgeEntry, LiveEntry, MetricEntry, RedactEntry, TreeEntry
+from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live, place
+from spangrade.judges.providers import Endpoint
 from spangrade.metrics.catalog import resolve
 from spangrade.metrics.entries import evaluator_from
 from spangrade.model.policy import Placed
@@ -22,13 +23,17 @@ def scoring_off() -> bool:
     return _switches.scoring_stopped()
 
 
-def placed_evaluators(metrics: Sequence[Any], judges: Sequence[Any]) -> list[Placed]:
+def placed_evaluators(
+    metrics: Sequence[Any], judges: Sequence[Any], endpoints: Sequence[JudgeEndpointEntry] = ()
+) -> list[Placed]:
     """Metrics (functions, names, import paths, file entries) and judges (objects, policies, file entries), in order.
+    ``endpoints``: where judges that have no client of their own find their models, before the environment is asked.
 
     Raises:
         ConfigError: one that cannot work (here, or where it is to run), or two of the same name and config.
     """
-    found = [_metric(given, i) for i, given in enumerate(metrics)] + [_judge(given) for given in judges]
+    found = [_metric(given, i) for i, given in enumerate(metrics)]
+    found += [_at(endpoints, _judge(given)) for given in judges]
     seen: set[str] = set()
     for placed in found:
         info = placed.evaluator.info
@@ -67,6 +72,23 @@ def _judge(given: Any) -> Placed:
     else:
         placed = place(judge)
     return replace(placed, match=given.match)
+
+
+def _at(endpoints: Sequence[JudgeEndpointEntry], placed: Placed) -> Placed:
+    if not isinstance(placed.evaluator, LlmJudge):
+        return placed
+    known = [
+        Endpoint(
+            **entry.model_dump(exclude={"models", "headers"}),
+            models=tuple(entry.models),
+            headers=tuple(entry.headers.items()),
+        )
+        for entry in endpoints
+    ]
+    try:
+        return replace(placed, evaluator=placed.evaluator.at(known))
+    except JudgeError as fault:
+        raise ConfigError(f"judge {placed.evaluator.name!r}: judge_endpoints: {fault}") from None
 
 
 def redact_by_patterns(entry: RedactEntry | None) -> Callable[[str], str] | None:

@@ -2,17 +2,21 @@
 
 import json
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.agent.certificate import make_certificate, needs_openssl
 
 import spangrade as sg
+from spangrade.config import FileConfig, load
 from spangrade.errors import JudgeError
-from spangrade.judges.providers import Endpoint, client_at, client_from_environment
+from spangrade.judges.providers import Endpoint, client_at, client_from_environment, close_connections
 from spangrade.judges.providers.anthropic import AnthropicMessages
 from spangrade.judges.providers.endpoint import VENDORS, from_environment
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
+from spangrade.scoring.evaluators import placed_evaluators
+from spangrade.testing import CollectingExporter
 
 from .conftest import JudgeServer, completion, graded, message
 from .test_judge_http import refuse, request
@@ -201,6 +205,66 @@ def test_a_proxy_of_the_endpoints_own_is_asked(server: JudgeServer) -> None:
     client.complete(request())
     client.close()
     assert server.requests[0].path == "http://model.example/v1/chat/completions"
+
+
+# --- the configuration file ---------------------------------------------------------------------------------------------
+
+FILE = """
+judges:
+  - {{name: a, criteria: c, model: gpt-5, live: {{rate: 1.0}}}}
+  - {{name: b, criteria: c, model: claude-x, live: {{rate: 1.0}}}}
+judge_endpoints:
+  - {{models: ["claude-*"], provider: anthropic, base_url: "{url}", api_key: "${{env:THE_KEY}}", headers: {{X-Team: rag}}}}
+  - {{base_url: "{url}/v1"}}
+"""
+
+
+def test_a_file_says_which_endpoint_serves_which_model(
+    server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_KEY", "very-secret")
+    server.script = [graded()]
+    file = tmp_path / "spangrade.yaml"
+    file.write_text(FILE.format(url=server.base_url.removesuffix("/v1")))
+    config = load(file, FileConfig)
+    assert "very-secret" not in repr(config)
+    a, b = placed_evaluators([], config.judges, config.judge_endpoints)
+    for placed in (a, b):
+        with suppress(JudgeError):  # the scripted reply is no message of Anthropic's
+            placed.evaluator.evaluate(sg.Sample(input="q", output="a"))
+    by_model = {got.body["model"]: got for got in server.requests}
+    assert by_model["gpt-5"].path == "/v1/chat/completions"
+    assert "authorization" not in by_model["gpt-5"].headers
+    assert by_model["claude-x"].path == "/v1/messages"
+    assert (by_model["claude-x"].headers["x-api-key"], by_model["claude-x"].headers["x-team"]) == ("very-secret", "rag")
+    close_connections()
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "said"),
+    [
+        ("[{base_url: nonsense}]", "judge 'a': judge_endpoints: .*no http"),
+        ("[{base_urls: x}]", "unknown key 'judge_endpoints.0.base_urls'"),
+        ("{api_key: very-secret}", "'judge_endpoints' is dict: "),
+        ("[{api_key: {a: very-secret}}]", "'judge_endpoints.0.api_key' is dict: "),
+        ("[{provider: nobody}]", "no provider 'nobody'"),
+    ],
+)
+def test_a_wrong_endpoint_is_refused_at_the_start_and_no_key_is_shown(
+    tmp_path: Path, endpoints: str, said: str
+) -> None:
+    file = tmp_path / "spangrade.yaml"
+    file.write_text(f"judges: [{{name: a, criteria: c, model: m, live: true}}]\njudge_endpoints: {endpoints}\n")
+    with pytest.raises(sg.ConfigError, match=said) as caught:
+        sg.configure(config_file=str(file), exporter=CollectingExporter())
+    assert "very-secret" not in str(caught.value)
+
+
+def test_an_endpoint_for_no_judge_of_it_and_a_client_of_ones_own_change_nothing(server: JudgeServer) -> None:
+    judge = sg.LlmJudge("a", "c", model="m")
+    assert judge.at([Endpoint(base_url=server.base_url, models=("other-*",))]) is judge
+    mine = judge.with_client(OpenAICompatible(server.base_url))
+    assert mine.at([Endpoint(base_url=server.base_url)]) is mine
 
 
 # --- providers of other packages ----------------------------------------------------------------------------------------
