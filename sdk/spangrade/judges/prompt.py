@@ -33,9 +33,12 @@ _NAMES: Final = {
 _CODE: Final = "\0code\0"  # stands for the call's code until the prompt is whole; no graded text keeps a NUL
 _LEFT: Final = "\u2039"
 _RIGHT: Final = "\u203a"
-_ANGLES: Final = re.compile(r"<{3,}|>{3,}")
+# Angle brackets, and what passes for them: full-width and small ones, and those that stand for two or three.
+_ANGLES: Final = re.compile("[<\uff1c\ufe64\u226a\u22d8]{2,}|\u22d8|[>\uff1e\ufe65\u226b\u22d9]{2,}|\u22d9")
+_WIDE: Final = {"\u226a": 2, "\u226b": 2, "\u22d8": 3, "\u22d9": 3}
 _ROLE_TAGS: Final = re.compile(
-    r"<(?=\|[^<>\n]{0,64}\|>|/?s>|(?:start|end)_of_turn>|/?SYS>>?|\uff5c)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS)\])"
+    r"<(?=\|[^<>\n]{0,64}\|>|/?s>|(?:start|end)_of_turn>|/?SYS>>?|\uff5c|/?(?:bos|eos|tool_call|tool_response)>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])"
 )
 
 _SYSTEM: Final = """{marker} You are a careful grader. You grade one output of another system, by the criteria below \
@@ -67,7 +70,18 @@ Scale: {rule}. Reply with one JSON object and nothing else, reasoning first, the
 _FENCE: Final = "<<<{code} {name}>>>\n{text}\n<<<{code} end of {name}>>>\n"
 
 TEMPLATE_HASH: Final = hashlib.sha256(
-    "\x1f".join((_SYSTEM, _BEFORE, _AFTER, _FENCE, *_NAMES.values(), str((MAX_FIELD, MAX_DOCUMENTS)))).encode()
+    "\x1f".join(
+        (
+            _SYSTEM,
+            _BEFORE,
+            _AFTER,
+            _FENCE,
+            *_NAMES.values(),
+            str((MAX_FIELD, MAX_DOCUMENTS)),
+            _ANGLES.pattern,
+            _ROLE_TAGS.pattern,
+        )
+    ).encode()
 ).hexdigest()[:16]
 
 
@@ -126,11 +140,16 @@ def build_prompt(rubric: Rubric, sample: Sample, code: str | None = None) -> Pro
 def harmless(text: str) -> str:
     """``text`` that can be mistaken neither for one of our fences nor for a chat template's role tag.
 
-    Runs of three or more angle brackets become single angle quotes, and so does the bracket that opens a role tag
-    (``<|im_start|>``, ``[INST]``, ``</s>``); everything else stays as it was.
+    Runs of three or more angle brackets (or of signs that look like so many) become single angle quotes, and so does the
+    bracket that opens a role tag (``<|im_start|>``, ``[INST]``, ``</s>``); everything else stays as it was.
     """
-    text = _ANGLES.sub(lambda run: (_LEFT if run.group()[0] == "<" else _RIGHT) * len(run.group()), _clean(text))
-    return _ROLE_TAGS.sub(_LEFT, text)
+    return _ROLE_TAGS.sub(_LEFT, _ANGLES.sub(_quotes, _clean(text)))
+
+
+def _quotes(run: re.Match[str]) -> str:
+    signs = run.group()
+    width = sum(_WIDE.get(sign, 1) for sign in signs)
+    return signs if width < 3 else (_LEFT if signs[0] in "<\uff1c\ufe64\u226a\u22d8" else _RIGHT) * width
 
 
 def _clean(text: str) -> str:
