@@ -82,6 +82,8 @@ class BaseMetric(ABC, Generic[T]):
         check_schema(cls.config_schema, f"{cls.__qualname__}.config_schema")
         cls._says_name = "name" in vars(cls)
         cls._says_key = cls._says_key or "result_key" in vars(cls)
+        if isinstance(vars(cls).get("result_key"), str):
+            check_name(cls.result_key, f"{cls.__qualname__}: the result_key as a")
         if not cls._says_name:
             cls._call(cls.__name__)
         elif isinstance(cls.name, str):
@@ -143,6 +145,8 @@ class BaseMetric(ABC, Generic[T]):
         self.config = read_config(self.config_schema, config, f"metric {self.name!r}")
         if result_key is not None:
             self.result_key = check_name(result_key, f"metric {self.name!r}: its result_key as a")
+        elif not self.result_key:  # the class's name is a property
+            self.result_key = self.name
         for option, value in options.items():
             if option not in Options.__annotations__:
                 known = ", ".join(("config", "result_key", *Options.__annotations__))

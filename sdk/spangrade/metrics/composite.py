@@ -36,8 +36,8 @@ class CompositeMetric(Tree):
     that it is meant all the same.
 
     A metric that raises does not lose the others: `evaluate` returns what there is, with the rest in ``failures``; in the
-    pipeline each failure leaves under its own name. An async metric has its own time limit, and so has the whole tree.
-    Nothing may be added or removed while it runs.
+    pipeline each failure leaves under its own name. An async metric has its own time limit, and so has the whole tree; a
+    metric with ``process=True`` runs where the tree does. Nothing may be added or removed while it runs.
 
     Args:
         name: what it is called, and its ``result_key`` where none is said; default the class's name.
@@ -97,7 +97,7 @@ class CompositeMetric(Tree):
 
     def _weigh(self, weights: Mapping[Any, float], what: str) -> None:
         for key, weight in weights.items():
-            at = [i for i, child in enumerate(self._children) if _is_meant(child, key)]
+            at = self._meant(key)
             if len(at) != 1:
                 which = "no child" if not at else f"{len(at)} children"
                 known = ", ".join(repr(child.result_key) for child in self._children) or "none"
@@ -105,6 +105,13 @@ class CompositeMetric(Tree):
             self._weights[at[0]] = check_weight(weight, f"{what}, {key!r}")
         if weights:
             self._check(self)
+
+    def _meant(self, key: Any) -> list[int]:
+        """The children that a key of ``weights`` names: a metric itself, a result key, or else a name."""
+        if not isinstance(key, str):
+            return [i for i, child in enumerate(self._children) if stands_for(child, key)]
+        by_key = [i for i, child in enumerate(self._children) if child.result_key == key]
+        return by_key or [i for i, child in enumerate(self._children) if child.name == key]
 
     @property
     def aggregate(self) -> Aggregate | None:
@@ -146,7 +153,3 @@ def _merged(found: TreeRun) -> Merged:
 
 async def _later(found: Awaitable[TreeRun]) -> Merged:
     return _merged(await found)
-
-
-def _is_meant(child: BaseMetric[Any], key: Any) -> bool:
-    return key in (child.result_key, child.name) if isinstance(key, str) else stands_for(child, key)
