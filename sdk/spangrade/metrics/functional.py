@@ -53,6 +53,7 @@ def discrete_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Decorator: ...
 
 
@@ -67,6 +68,7 @@ def discrete_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Any:
     """Turn a function into a metric whose result is one of a set of categories; bare, or with options.
 
@@ -86,12 +88,13 @@ def discrete_metric(
         requires: Sample fields that must not be empty, else the result is *skipped*.
         target: what is scored: root (default), llm, retriever, tool, agent, ...
         timeout: seconds after which a live run of it is given up, default 5.
+        process: live, True runs it in a worker process; see `LocalMetric`.
 
     Raises:
         ConfigError: for a name, allowed values, path or function that cannot work. A parameter that no field fills is
             refused when the metric is placed live.
     """
-    common = (inputs, version, config, requires, target, timeout)
+    common = (inputs, version, config, requires, target, timeout, process)
     return _decorator(
         "discrete", name, PASS_FAIL if allowed_values is None else allowed_values, *common, verdict=verdict
     )
@@ -115,6 +118,7 @@ def numeric_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Decorator: ...
 
 
@@ -131,6 +135,7 @@ def numeric_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Any:
     """Turn a function into a metric whose result is a finite number in a range; bare, or with options.
 
@@ -146,7 +151,7 @@ def numeric_metric(
         ConfigError: see `discrete_metric`.
     """
     rule: dict[str, Any] = {"verdict": verdict, "threshold": threshold, "lower_is_better": lower_is_better}
-    common = (inputs, version, config, requires, target, timeout)
+    common = (inputs, version, config, requires, target, timeout, process)
     return _decorator("numeric", name, UNIT if allowed_values is None else allowed_values, *common, **rule)
 
 
@@ -165,6 +170,7 @@ def ranking_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Decorator: ...
 
 
@@ -178,6 +184,7 @@ def ranking_metric(
     requires: Sequence[str] = (),
     target: str = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
+    process: bool = False,
 ) -> Any:
     """Turn a function into a metric whose result is a list of a fixed length; bare, or with options.
 
@@ -191,7 +198,7 @@ def ranking_metric(
     Raises:
         ConfigError: see `discrete_metric`.
     """
-    common = (inputs, version, config, requires, target, timeout)
+    common = (inputs, version, config, requires, target, timeout, process)
     return _decorator("ranking", name, PAIR if allowed_values is None else allowed_values, *common, verdict=False)
 
 

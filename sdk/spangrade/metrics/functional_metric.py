@@ -246,6 +246,11 @@ class FunctionalMetric(Generic[P, R]):
         return source_hash(self.fn)
 
     @property
+    def process(self) -> bool:
+        """Whether the pipeline runs it in a worker process."""
+        return self._live.process
+
+    @property
     def timeout(self) -> float:
         """Seconds after which a live run is given up."""
         return self._live.timeout

@@ -19,6 +19,7 @@ class LiveOptions:
     requires: tuple[str, ...]
     target: str
     timeout: float
+    process: bool
     threshold: float | None
     lower_is_better: bool
     verdict: bool
@@ -32,6 +33,7 @@ def live_options(
     requires: Any,
     target: str,
     timeout: float,
+    process: bool,
     *,
     threshold: float | None = None,
     lower_is_better: bool = False,
@@ -53,6 +55,7 @@ def live_options(
         check_requires(requires, what),
         check_target(target, what),
         check_timeout(timeout, what),
+        process,
         check_threshold(threshold, what),
         lower_is_better,
         verdict,
