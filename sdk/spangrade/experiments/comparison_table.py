@@ -61,7 +61,9 @@ def notes(row: "ScoreComparison") -> list[str]:
     """A row's cautions, its interval's among them, and items without a score."""
     said = [f"interval unreliable, {row.interval.caution}"] if row.interval is not None and row.interval.caution else []
     if row.status == "compared" and (row.a.lost or row.b.lost):
-        said.append("; ".join(f"without a score in {name}: {lost(side)}" for name, side in (("a", row.a), ("b", row.b))))
+        said.append(
+            "; ".join(f"without a score in {name}: {lost(side)}" for name, side in (("a", row.a), ("b", row.b)))
+        )
     return [*said, *row.cautions]
 
 

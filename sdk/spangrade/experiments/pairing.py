@@ -24,22 +24,16 @@ class ItemScore:
         labels: a category for each run that has one.
         lost: for each run without a score, why: ``error``, ``timeout``, ``skipped``, ``not run`` (the task failed) or
             ``not given`` (the evaluator gave other scores but not this one).
+        value: the mean of ``values``.
+        rate: the share of ``verdicts`` that are a pass.
     """
 
     values: tuple[float, ...] = ()
     verdicts: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-
-    @property
-    def value(self) -> float | None:
-        """The mean over the runs that have a number."""
-        return fmean(self.values) if self.values else None
-
-    @property
-    def rate(self) -> float | None:
-        """The share of verdicts that are a pass."""
-        return fmean(self.verdicts) if self.verdicts else None
+    value: float | None = None
+    rate: float | None = None
 
 
 class SideScores:
@@ -83,19 +77,17 @@ class SideScores:
 
     def score(self, name: str, key: str, item_id: str) -> ItemScore:
         """What the item came to."""
-        scores = self._scores.get((name, key), {}).get(item_id, [])
+        scores = self._scores.get((name, key), {}).get(item_id, ())
         good = [score for score in scores if score.outcome is Outcome.SCORED]
         lost = [str(score.outcome) for score in scores if score.outcome is not Outcome.SCORED]
-        seen = {score.repeat for score in scores}
-        for run in self.runs[item_id]:
-            if run.repeat not in seen:
-                lost.append(self._why(run, key))
-        return ItemScore(
-            tuple(score.value for score in good if score.value is not None),
-            tuple(float(score.passed) for score in good if score.passed is not None),
-            tuple(score.label for score in good if score.label is not None),
-            tuple(lost),
-        )
+        runs = self.runs[item_id]
+        if len(runs) != 1 or not scores:
+            seen = {score.repeat for score in scores}
+            lost += [self._why(run, key) for run in runs if run.repeat not in seen]
+        values = tuple([score.value for score in good if score.value is not None])
+        verdicts = tuple([float(score.passed) for score in good if score.passed is not None])
+        labels = tuple([score.label for score in good if score.label is not None])
+        return ItemScore(values, verdicts, labels, tuple(lost), _mean(values), _mean(verdicts))
 
     def _why(self, run: ItemResult, key: str) -> str:
         if run.error is not None:
@@ -106,6 +98,10 @@ class SideScores:
 
     def _has_scores(self, name: str, key: str) -> bool:
         return any(score.outcome is Outcome.SCORED for score in self.given(name, key))
+
+
+def _mean(values: tuple[float, ...]) -> float | None:
+    return (values[0] if len(values) == 1 else fmean(values)) if values else None
 
 
 def content(item: ItemResult) -> str:

@@ -123,8 +123,10 @@ def test_the_seed_decides_and_is_fixed() -> None:
 
 
 def test_many_items_are_drawn_in_pieces_and_fewer_times() -> None:
-    interval = mean_interval(np.arange(400_000) % 7, resamples=2_000)
+    values = np.random.default_rng(0).normal(0, 2, 400_000)
+    interval = mean_interval(values, resamples=2_000)
     assert interval.resamples == 1_000
+    assert mean_interval(values.round(), resamples=2_000).resamples == 2_000  # alike units cost nothing
     assert interval.low is not None
     assert interval.high is not None
     assert interval.high - interval.low == pytest.approx(2 * 1.96 * 2 / math.sqrt(400_000), rel=0.1)
@@ -318,3 +320,16 @@ def test_without_numpy_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ConfigError, match=r'pip install "spangrade\[experiments\]"'):
         mean_interval([1.0, 2.0])
+
+
+def test_units_that_are_alike_are_drawn_as_counts_with_the_same_result() -> None:
+    """Zeros and ones go by counts; with a jitter that changes nothing they are drawn one by one."""
+    values = np.array([1.0] * 120 + [0.0] * 180)
+    jittered = values + np.random.default_rng(0).normal(0, 1e-6, 300)
+    counted, drawn = mean_interval(values), mean_interval(jittered)
+    assert counted.low == pytest.approx(drawn.low, abs=0.007)
+    assert counted.high == pytest.approx(drawn.high, abs=0.007)
+    sizes = [i // 2 for i in range(300)]
+    counted, drawn = mean_interval(values, sizes), mean_interval(jittered, sizes)
+    assert counted.low == pytest.approx(drawn.low, abs=0.011)
+    assert counted.high == pytest.approx(drawn.high, abs=0.011)
