@@ -215,8 +215,16 @@ def wire_name(metric: BaseMetric[Any]) -> str:
     return metric.name if metric.result_key == metric.name else f"{metric.name}.{metric.result_key}"
 
 
+def check_made(metric: BaseMetric[Any]) -> None:
+    """TypeError for a metric whose own constructor left ours out."""
+    if not hasattr(metric, "config"):
+        kind = type(metric).__qualname__
+        raise TypeError(f"{kind}.__init__ does not call super().__init__(config), so its parameters were never checked")
+
+
 def identity(metric: BaseMetric[Any]) -> dict[str, Any]:
     """What tells a metric from others beside its name: its parameters and version; empty where it has neither."""
+    check_made(metric)
     found: dict[str, Any] = {}
     if metric.version is not None:
         found["version"] = metric.version
@@ -236,12 +244,8 @@ def described(
 
     Raises:
         ConfigError: an option that cannot work.
-        TypeError: its constructor left out ours.
+        TypeError: see `check_made`.
     """
-    if not hasattr(metric, "config"):
-        raise TypeError(
-            f"{type(metric).__qualname__}.__init__ does not call super().__init__(config), so it is no metric yet"
-        )
     what = f"metric {name!r}"
     config = identity(metric) if config is None else config
     target = check_target(metric.target, what)

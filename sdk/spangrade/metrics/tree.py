@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spangrade.metrics.aggregate import check_weight
-from spangrade.metrics.base import BaseMetric
+from spangrade.metrics.base import BaseMetric, check_made
 from spangrade.metrics.leaf import EvaluatorLeaf
 
 
@@ -39,10 +39,7 @@ class Tree(BaseMetric[Any]):
             TypeError: it is no metric.
         """
         node = child if isinstance(child, BaseMetric) else self._leaf_of(child)
-        if not hasattr(node, "config"):
-            raise TypeError(
-                f"{type(node).__qualname__}.__init__ does not call super().__init__(), so it is no metric yet"
-            )
+        check_made(node)
         parent = node.parent
         if parent is self:
             raise ValueError(f"{node!r} is in {self!r} already")
