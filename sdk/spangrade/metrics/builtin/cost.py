@@ -152,4 +152,4 @@ def _price(call: Mapping[str, Any], own: Mapping[str, Mapping[str, Decimal]], pr
         raise Skip(f"no price is known for model {call['model'][:100]!r}{at}; give it by cost(prices=...)") from None
     except ValueError as fault:  # counts that cannot be: more cached than read
         raise Skip(f"the token counts do not add up: {str(fault)[:200]}") from None
-    return Decimal(found.total_price)
+    return Decimal(str(found.total_price))

@@ -90,9 +90,9 @@ def find_refusal(output: Any) -> str | None:
             if not _ENOUGH.match(beginning[found.end() :]):  # "I can't say enough good things about it"
                 return found.group().strip(" .,!?")
     for _, _, lacks in likely:
-        found = lacks.search(beginning)
-        if found is not None and not _answers_after(said, found.end()):
-            return found.group().strip(" .,!?")
+        missing = lacks.search(beginning)
+        if missing is not None and not _answers_after(said, missing.end()):
+            return missing.group().strip(" .,!?")
     return None
 
 

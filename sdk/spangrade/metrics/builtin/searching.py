@@ -5,6 +5,7 @@ application for hours. The package ``regex`` (extra ``rules``) reads the same sy
 lock; without it ``re`` is used, and that is said once in the log.
 """
 
+import importlib
 import re
 from collections.abc import Iterable
 from typing import Any, Final
@@ -104,7 +105,7 @@ def flag_names(flags: Any, what: str) -> tuple[str, ...]:
 
 def _engine() -> Any:
     try:
-        import regex
+        return importlib.import_module("regex")
     except ImportError:
         once(
             "regex:unlimited",
@@ -112,4 +113,3 @@ def _engine() -> Any:
             "pip install 'spangrade[rules]'",
         )
         return None
-    return regex

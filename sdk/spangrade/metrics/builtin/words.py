@@ -96,7 +96,7 @@ def stem(word: str) -> str:
 
 # --- sentences -----------------------------------------------------------------------------------------------------------
 
-_END: Final = re.compile(r"""[.!?]+["'”’»)\]*_]*\s+|[。！？｡।॥؟۔።။។]+["'”’」』）)\]]*\s*|…\s+|\n+""")
+_END: Final = re.compile(r"""(?<![.!?])[.!?]++["'”’»)\]*_]*+\s++|[。！？｡।॥؟۔።။។]++["'”’」』）)\]]*+\s*+|…\s++|\n++""")
 _BULLET: Final = re.compile(r"^\s*(?:[-*+•‣–>#]+|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))\s+")
 _ABBREVIATIONS: Final = frozenset(
     """
@@ -116,13 +116,27 @@ def sentences(text: str) -> Iterator[str]:
 
     ``Dr. Smith``, ``e.g. this``, ``J. Doe`` and ``1.5`` do not end one; a line break does.
     """
+    for start, end in sentence_spans(text):
+        part = unbulleted(text[start:end])
+        if _LETTERS.search(part):
+            yield part
+
+
+def unbulleted(text: str) -> str:
+    """Text without a bullet or numbering at its beginning."""
+    return _BULLET.sub("", text, count=1).strip()
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """``(start, end)`` of the sentences as they stand, which together are the whole text."""
     start = 0
     for end in _END.finditer(text):
         if "\n" not in end.group() and text[end.start()] == "." and not _ends(text, start, end):
             continue
-        yield from _sentence(text[start : end.end()])
+        yield start, end.end()
         start = end.end()
-    yield from _sentence(text[start:])
+    if start < len(text):
+        yield start, len(text)
 
 
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
@@ -140,9 +154,3 @@ def _ends(text: str, start: int, end: re.Match[str]) -> bool:
     if word in _BEFORE_NUMBERS:
         return not following.isdigit()
     return word not in _ABBREVIATIONS or (word == "etc" and following.isupper())
-
-
-def _sentence(part: str) -> Iterator[str]:
-    part = _BULLET.sub("", part, count=1).strip()
-    if _LETTERS.search(part):
-        yield part
