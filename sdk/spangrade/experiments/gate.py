@@ -152,6 +152,20 @@ def _failures(line: ScoreSummary) -> str:
     return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
+def worse_than_baseline(results: Results) -> list[str]:
+    """A sentence for each score that the comparison shows to be worse; none without a baseline."""
+    if results.comparison is None:
+        return []
+    return [
+        f"{one.name} is worse than in the baseline: {_number(one.a.mean)} → {_number(one.b.mean)} over {one.n} items"
+        for one in results.comparison.worse
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
 def worst(results: Results, shown: int = 10) -> list[str]:
     """The runs that did not pass, one line each, those with an error first: item, input, output, score and explanation."""
     lines = []

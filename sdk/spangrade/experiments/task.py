@@ -9,7 +9,7 @@ from spangrade.errors import ConfigError
 from spangrade.experiments.item import COLUMNS, FIELD_OF, Item, column_name
 from spangrade.model.sample import Sample
 
-_WHOLE: Final = frozenset({"item", "example", "row", "record", "case", "datapoint"})
+WHOLE: Final = frozenset({"item", "example", "row", "record", "case", "datapoint"})
 
 
 class Task:
@@ -118,11 +118,11 @@ def _binding(fn: Callable[..., Any], items: tuple[Item, ...]) -> Callable[[Item]
 
 
 def _known(name: str, items: tuple[Item, ...]) -> bool:
-    return name in FIELD_OF or name in _WHOLE or any(name in item["metadata"] for item in items)
+    return name in FIELD_OF or name in WHOLE or any(name in item["metadata"] for item in items)
 
 
 def _value(item: Item, name: str, defaults: Mapping[str, Any]) -> Any:
-    if name in _WHOLE:
+    if name in WHOLE:
         return item
     found = item.get(name)
     return defaults[name] if found is None and name in defaults else found
@@ -135,7 +135,7 @@ def _one(fn: Callable[..., Any], parameter: inspect.Parameter, items: tuple[Item
         value: Callable[[Item], Any] = sample_of_item
     elif name in FIELD_OF:
         value = functools.partial(_value, name=name, defaults={})
-    elif name in _WHOLE or _is_mapping(kind):
+    elif name in WHOLE or _is_mapping(kind):
         value = _itself
     elif column_name(name) not in FIELD_OF and any(name in item["metadata"] for item in items):
         value = functools.partial(_value, name=name, defaults={})
