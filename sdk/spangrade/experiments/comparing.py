@@ -10,7 +10,7 @@ from spangrade.errors import ConfigError
 from spangrade.experiments import mismatch
 from spangrade.experiments.comparison import Comparison, ScoreComparison
 from spangrade.experiments.contrast import Method, Series, contrast, shown, side
-from spangrade.experiments.grouping import By, Key, clusters, named_keys, slices
+from spangrade.experiments.grouping import By, Key, clusters, name_of, named_keys, slices
 from spangrade.experiments.pairing import SideScores, content
 from spangrade.experiments.results import Results
 from spangrade.experiments.significance import holm
@@ -42,11 +42,7 @@ def compared(a: Any, b: Any, by: By, cluster: Key | None, confidence: float, res
         changed=tuple(changed),
         items=len(ids),
         clusters=None if method.clusters is None else len(set(method.clusters.values())),
-        cluster=None
-        if cluster is None
-        else cluster
-        if isinstance(cluster, str)
-        else getattr(cluster, "__name__", "function"),
+        cluster=None if cluster is None else name_of(cluster, "by a function"),
         confidence=confidence,
         resamples=resamples,
         seed=seed,

@@ -21,6 +21,7 @@ def of(comparison: "Comparison") -> str:
     rows = [cells(row) for row in shown]
     table = [head, *(row for row in rows if len(row) == len(head))]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    widths[0] = max(widths[0], *(len(row[0]) for row in rows), 0)
     lines = [title, _line(head, widths), "-" * (sum(widths) + 2 * (len(widths) - 1))]
     for row in rows:
         lines.append(_line(row, widths) if len(row) == len(head) else f"{row[0].ljust(widths[0])}  {row[1]}")

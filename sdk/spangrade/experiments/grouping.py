@@ -34,7 +34,7 @@ def named_keys(by: By) -> dict[str, Key]:
             )
         named = {}
         for key in several:
-            name = _name(key)
+            name = name_of(key, "slice")
             named[name if name not in named else f"{name} {len(named) + 1}"] = key
     for name, key in named.items():
         if not isinstance(name, str) or not (isinstance(key, str) or callable(key)):
@@ -67,7 +67,7 @@ def clusters(key: Key, items: Sequence[ItemResult]) -> dict[str, str]:
     """
     if not (isinstance(key, str) or callable(key)):
         raise ConfigError(f"cluster: {key!r} is neither a metadata key, a path, nor a function of the item")
-    values = values_of("cluster", _name(key), key, items)
+    values = values_of("cluster", name_of(key, "cluster"), key, items)
     return {
         item.item_id: f"item {item.item_id}" if value is None else f"cluster {canonical(value)}"
         for item, value in zip(items, values, strict=True)
@@ -106,14 +106,17 @@ def _call(what: str, name: str, key: Callable[[ItemResult], Any], item: ItemResu
     try:
         return key(item)
     except Exception as fault:
-        raise ConfigError(f"{what}: {name} failed on item {item.item_id!r}: {type(fault).__name__}: {fault}") from fault
+        raise ConfigError(
+            f"{what}: the function {name!r} failed on item {item.item_id!r}: {type(fault).__name__}: {fault}"
+        ) from fault
 
 
-def _name(key: Any) -> str:
+def name_of(key: Any, otherwise: str) -> str:
+    """What a key is called on the page; a lambda has no name of its own."""
     if isinstance(key, str):
         return key
     name = getattr(key, "__name__", type(key).__name__)
-    return "slice" if name == "<lambda>" else str(name)
+    return otherwise if name == "<lambda>" else str(name)
 
 
 def _place(value: Any) -> tuple[int, float, str]:

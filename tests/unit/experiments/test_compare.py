@@ -225,7 +225,9 @@ def test_a_failure_on_one_side_is_no_number_and_is_counted_by_reason() -> None:
     assert row.b.lost == {"error": 1, "timeout": 1, "skipped": 1, "not run": 1}
     assert row.a.lost == {}
     assert "of 30 items 0 have no score in a and 4 in b: the pairs that remain are a selection" in row.cautions
-    assert "without a score in a: none; without a score in b: 1 error, 1 not run, 1 skipped, 1 timeout" in str(compare(a, results(*items), **FAST))
+    assert "without a score in a: none; without a score in b: 1 error, 1 not run, 1 skipped, 1 timeout" in str(
+        compare(a, results(*items), **FAST)
+    )
 
 
 def test_as_many_failures_on_both_sides_are_no_reason_to_warn() -> None:
@@ -501,7 +503,7 @@ def test_an_item_without_a_cluster_is_a_cluster_of_its_own() -> None:
     [
         ({"by": "tennant"}, "by: no item has 'tennant'; the items' metadata has 'tenant', 'n', 'tags'"),
         ({"cluster": "tennant"}, "cluster: no item has 'tennant'"),
-        ({"by": lambda item: item.metadata["nope"]}, "by: slice failed on item 'q0': KeyError"),
+        ({"by": lambda item: item.metadata["nope"]}, "by: the function 'slice' failed on item 'q0': KeyError"),
         ({"cluster": 7}, "cluster: 7 is neither"),
         ({"by": 7}, "by: 7 is neither"),
         ({"by": [7]}, "by: 7 is neither"),
@@ -553,6 +555,30 @@ def test_a_frame_has_a_row_for_each_score_and_slice() -> None:
     assert list(frame["slice"].fillna("all")) == ["all", "x", "y"]
     assert list(frame["n"]) == [60, 30, 30]
     assert (frame["low"] <= frame["delta"]).all()
+
+
+def test_the_text_table_reads_like_this() -> None:
+    a = by(EvaluatorRecord("m", version="1"), 0.0)
+    b = by(EvaluatorRecord("m", version="2"), 0.5)
+    other = [item(scored(f"q{i}", float(i > 1), name="a longer name")) for i in range(12)]
+    zeros = [item(scored(f"q{i}", 0.0, name="a longer name")) for i in range(12)]
+    a, b = (
+        replace(
+            side, items=tuple(replace(x, scores=x.scores + y.scores) for x, y in zip(side.items, more, strict=True))
+        )
+        for side, more in ((a, zeros), (b, other))
+    )
+    assert str(compare(a, b)).splitlines() == [
+        "a: experiment (dataset)   b: experiment (dataset)   12 items; delta is b - a",
+        "score          a       b   delta  95 % interval  pairs  shows   detectable",
+        "--------------------------------------------------------------------------",
+        "m              config mismatch: a has m version 1 (config none), b has m version 2 (config none) "
+        "(mean 0.055 in a, mean 0.555 in b)",
+        "a longer name  0  0.8333  +0.833   +0.583 to +1?     12  better      0.6677",
+        "! a longer name: interval unreliable, only 12 items: the truth may lie outside more often than the interval says",
+        "detectable: the smallest true difference that so many pairs would show in 4 of 5 such experiments",
+        "?: an interval that should not be relied on, since few items, or few that differ, stand behind it",
+    ]
 
 
 def test_a_long_table_is_cut_with_a_mark() -> None:
