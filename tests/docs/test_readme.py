@@ -63,6 +63,14 @@ def test_a_pool_that_is_given_the_context_does_its_work_within_the_call() -> Non
     assert event["attributes"]["gen_ai.evaluation.score.value"] == 1.0
 
 
+def test_the_comparison_prints_the_table_that_is_shown() -> None:
+    (block,) = [block for block in BLOCKS if "sg.compare(" in block]
+    (table,) = re.findall(r"```\n(a: .*?)\n```", README, re.DOTALL)
+    done = run(block)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(table + "\n")
+
+
 @pytest.mark.parametrize(
     "example", sorted(p.name for p in (REPOSITORY / "examples").glob("*.py") if p.name != "__init__.py")
 )

@@ -574,7 +574,7 @@ def test_the_text_table_reads_like_this() -> None:
         "--------------------------------------------------------------------------",
         "m              config mismatch: a has m version 1 (config none), b has m version 2 (config none) "
         "(mean 0.055 in a, mean 0.555 in b)",
-        "a longer name  0  0.8333  +0.833   +0.583 to +1?     12  better      0.6677",
+        "a longer name  0  0.8333  +0.833  +0.583 to +1?     12  better      0.6677",
         "! a longer name: interval unreliable, only 12 items: the truth may lie outside more often than the interval says",
         "detectable: the smallest true difference that so many pairs would show in 4 of 5 such experiments",
         "?: an interval that should not be relied on, since few items, or few that differ, stand behind it",
