@@ -28,11 +28,11 @@ class EvaluatorInfo:
     lower_is_better: bool = False
     verdict: bool = True
     target: str = "root"
+    key: str = field(init=False, repr=False, compare=False, default="")
+    """``name@confighash``; made once, since every count of every pair asks for it."""
 
-    @property
-    def key(self) -> str:
-        """``name@confighash``."""
-        return f"{self.name}@{self.config_hash}" if self.config_hash else self.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.name}@{self.config_hash}" if self.config_hash else self.name)
 
 
 @dataclass(frozen=True, slots=True)

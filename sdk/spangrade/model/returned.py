@@ -43,19 +43,21 @@ _SCORE_KEYS: Final = frozenset({"score", "value", "label", "explanation", "reaso
 
 
 class ScoreReader:
-    """Reads what the metric ``name`` returns. Call it with that.
+    """Reads what the metric ``name`` returns. Call it with that, or, where that is a float, int or bool, ``number``: most
+    metrics return nothing else, so there is a short way for it.
 
     Args:
         name: the metric's; several scores are named ``name.key``.
         rule: how a value becomes pass or fail.
     """
 
-    __slots__ = ("_name", "_passed", "_rule")
+    __slots__ = ("_name", "_passed", "_rule", "number")
 
     def __init__(self, name: str, rule: Rule) -> None:
         self._name = name
         self._rule = rule
         self._passed = rule.passed
+        self.number: Callable[[float], Verdict] = _number_reader(name, rule)
 
     def __call__(self, returned: Any) -> Verdict:
         """The verdict.
@@ -70,17 +72,6 @@ class ScoreReader:
         if isinstance(returned, Mapping) and not _is_one_score(returned):
             return self._several(returned)
         return _verdict((self._one(self._name, returned),), ())
-
-    def number(self, returned: float) -> Verdict:
-        """The same of a float, int or bool: most metrics return nothing else, so these take the short way."""
-        try:
-            value = float(returned)
-        except OverflowError:
-            value = number(returned)  # which says so
-        if not -math.inf < value < math.inf:
-            value = number(value)
-        passed = self._passed(value)
-        return _verdict((_graded(self._name, value, passed),), ())
 
     def _several(self, returned: Mapping[Any, Any]) -> Verdict:
         if not returned:
@@ -198,24 +189,8 @@ def _setters(of: type) -> tuple[Callable[[Any, Any], None], ...]:
     return tuple(of.__dict__[name].__set__ for name in of.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
-_set_name, _set_value, _set_label, _set_passed, _set_explanation, _set_structured, _set_metadata, *_rest = _setters(
-    Graded
-)
+_KEPT: Final = 16  # verdicts of one metric: many metrics say 0, 1 or one of a few more, again and again
 _set_scores, _set_details, _set_failures = _setters(Verdict)
-
-
-def _graded(name: str, value: float, passed: bool | None) -> Graded:
-    made = _new(Graded)
-    _set_name(made, name)
-    _set_value(made, value)
-    _set_label(made, None if passed is None else PASS if passed else FAIL)
-    _set_passed(made, passed)
-    _set_explanation(made, None)
-    _set_structured(made, None)
-    _set_metadata(made, _NOTHING)
-    for later in _rest:
-        later(made, None)
-    return made
 
 
 def _verdict(scores: tuple[Graded, ...], failures: tuple[Failure, ...]) -> Verdict:
@@ -224,3 +199,42 @@ def _verdict(scores: tuple[Graded, ...], failures: tuple[Failure, ...]) -> Verdi
     _set_details(made, _NOTHING)
     _set_failures(made, failures)
     return made
+
+
+def _number_reader(name: str, rule: Rule) -> Callable[[float], Verdict]:
+    set_name, set_value, set_label, set_passed, set_explanation, set_structured, set_metadata, *rest = _setters(Graded)
+    set_path, set_rule = rest
+    set_scores, set_details, set_failures = _set_scores, _set_details, _set_failures
+    new, graded, verdict, nothing, infinity = _new, Graded, Verdict, _NOTHING, math.inf
+    decide, passes = rule.passed, (rule.verdict, rule.threshold, rule.lower_is_better) == (True, None, False)
+    kept: dict[float, Verdict] = {}
+    known = kept.get
+
+    def read(returned: float) -> Verdict:
+        found = known(returned)
+        if found is not None:
+            return found
+        try:
+            value = float(returned) if -infinity < returned < infinity else number(returned)
+        except OverflowError:
+            value = number(returned)  # which says so
+        passed = value != 0 if passes else decide(value)
+        one = new(graded)
+        set_name(one, name)
+        set_value(one, value)
+        set_label(one, None if passed is None else PASS if passed else FAIL)
+        set_passed(one, passed)
+        set_explanation(one, None)
+        set_structured(one, None)
+        set_metadata(one, nothing)
+        set_path(one, None)
+        set_rule(one, None)
+        found = new(verdict)
+        set_scores(found, (one,))
+        set_details(found, nothing)
+        set_failures(found, ())
+        if len(kept) < _KEPT:
+            kept[value] = found
+        return found
+
+    return read

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from spangrade._switches import scoring_stopped
 from spangrade.errors import EvaluatorError
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
-from spangrade.model.outcome import Outcome
+from spangrade.model.outcome import Outcome, SpanRef
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 from spangrade.samples.reading import Call
@@ -17,9 +17,10 @@ from spangrade.scoring.seam import Ticket
 from spangrade.scoring.seats import Seat
 from spangrade.scoring.selection import Selection
 from spangrade.scoring.turn import Turn
+from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there is one for every pair, and that costs three times as much
 class Ended:
     """How a pair ended. ``verdict``: what it gave; of an *error*, one that has only failures, if any."""
 
@@ -63,6 +64,7 @@ class Job:
     _left: int = 0
     _redacting: threading.Lock = field(default_factory=threading.Lock)
     _redacted: Sample | None = None
+    _span_ref: SpanRef | None = None
 
     def __post_init__(self) -> None:
         self._left = len(self.metrics)
@@ -71,6 +73,14 @@ class Job:
     def key(self) -> tuple[int, int, str]:
         """Trace id, span id, target: what tells this sample from all others."""
         return self.call.span.trace_id, self.call.span.span_id, self.target
+
+    @property
+    def span_ref(self) -> SpanRef:
+        """The span as its scores name it."""
+        ref = self._span_ref
+        if ref is None:
+            ref = self._span_ref = _ref_of(self.call)
+        return ref
 
     def sample_for_judges(self) -> Sample:
         """The sample with its texts redacted, once for all judges: the hook may be slow, or cost something.
@@ -100,6 +110,21 @@ class Job:
             last = self._left == 0
         if last:
             self.owner.metrics_ended(self)
+
+
+def _ref_of(call: Call) -> SpanRef:
+    span = call.span
+    session = span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)
+    return SpanRef(
+        span.trace_id,
+        span.span_id,
+        span.trace_flags,
+        span.trace_state,
+        span.name,
+        span.end_ns,
+        call.reading.response_id,
+        session if isinstance(session, str) else None,
+    )
 
 
 def _results(name: str, ended: Ended) -> dict[str, str]:
@@ -149,16 +174,20 @@ class PairStep:
         policy, sample = self.seat.placed.policy, self.job.sample
         if policy.when is not None and not policy.matches(sample, self.job.results):
             return Ended(Outcome.NOT_SAMPLED, "when")
-        info = self.seat.info
-        _check_required(info, sample)
-        if self.seat.budget.full():
+        seat = self.seat
+        info = seat.info
+        if info.requires:
+            _check_required(info, sample)
+        if seat.budget.unlimited and not seat.is_judge:
+            return seat.evaluate(sample)
+        if seat.budget.full():
             return Ended(Outcome.OVER_BUDGET, "calls")
         if info.kind == "llm":
             sample = self.job.sample_for_judges()
             _check_required(info, sample)
-        if not self.seat.budget.take():  # last of all: what is skipped costs nothing
+        if not seat.budget.take():  # last of all: what is skipped costs nothing
             return Ended(Outcome.OVER_BUDGET, "calls")
-        return self.seat.evaluate(sample)
+        return seat.evaluate(sample)
 
     def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
         """The evaluator came back."""
@@ -187,6 +216,8 @@ def _check_required(info: EvaluatorInfo, sample: Sample) -> None:
 
 
 def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended:
+    if fault is None and type(result) is Verdict and result.scores:
+        return Ended(Outcome.SCORED, "", result, duration_s=duration_s)
     if isinstance(fault, Skip):
         why = _text(fault)
         return Ended(Outcome.SKIPPED, _reason(why), message=why, duration_s=duration_s)
@@ -201,8 +232,6 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
         return Ended(Outcome.ERROR, kind, None, kind, _text(fault), duration_s)
     if isinstance(result, Ended):
         return result
-    if isinstance(result, Verdict) and result.scores:
-        return Ended(Outcome.SCORED, "", result, duration_s=duration_s)
     if isinstance(result, Verdict) and result.failures:
         first = result.failures[0]
         return Ended(Outcome.ERROR, first.kind, result, first.kind, first.message, duration_s)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from spangrade._log import once
 from spangrade.model.outcome import Outcome
@@ -25,6 +26,10 @@ from spangrade.scoring.selection import ALWAYS, Selection
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
 from spangrade.scoring.worker import Lane
+
+# They have no state, and there would be two for every pair.
+_RECORDS: Final = shield("pair.records")
+_SETTLE: Final = shield("pair.settle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,7 @@ class Jobs:
         info = seat.info
         try:
             self._ledger.ended(info, ended.outcome, ended.reason)
-            with shield("pair.records"):
+            with _RECORDS:
                 records = records_of(job, info, selection, ended, self._around.clock.time_ns())
                 if self._around.watcher is not None:
                     with shield("watcher.ended"):
@@ -150,7 +155,7 @@ class Jobs:
                     self._sink.scores(job.ticket, info, records, ended.outcome is Outcome.SCORED)
         finally:
             try:
-                with shield("pair.settle"):  # at the last pair the span leaves, to whatever comes behind us
+                with _SETTLE:  # at the last pair the span leaves, to whatever comes behind us
                     self._sink.settle(job.ticket)
             finally:
                 if job.is_last():

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.outcome import ScoreRecord, SpanRef
+from spangrade.model.outcome import ScoreRecord
 from spangrade.model.score import Graded
 from spangrade.scoring.job import Ended, Job
 from spangrade.scoring.selection import Selection
-from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
 
 def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
@@ -25,17 +24,7 @@ def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended
         found = [(Graded(info.name, explanation=ended.message), ended.error_type)]
     else:
         return []
-    span = job.call.span
-    ref = SpanRef(
-        span.trace_id,
-        span.span_id,
-        span.trace_flags,
-        span.trace_state,
-        span.name,
-        span.end_ns,
-        job.call.reading.response_id,
-        _text(span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)),
-    )
+    ref = job.span_ref
     return [
         ScoreRecord(
             ref,
@@ -51,7 +40,3 @@ def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended
         )
         for one, error_type in found
     ]
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -97,6 +97,7 @@ class Budget:
         ]
         self._clock = clock
         self._lock = threading.Lock()
+        self.unlimited = not self._windows  # no ceiling at all: then nobody need ask
 
     def full(self) -> bool:
         """Whether `take` would refuse now."""

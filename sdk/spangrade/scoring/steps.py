@@ -119,8 +119,9 @@ class StepQueue:
             return self._paused(turn)
 
     def _paused(self, turn: Turn) -> bool:
-        crowded = self.left_behind >= MAX_LEFT_BEHIND and turn.left_behind > 0
-        return crowded or turn.paused_until > self._clock.monotonic()
+        if turn.left_behind > 0 and self.left_behind >= MAX_LEFT_BEHIND:
+            return True
+        return turn.paused_until > 0 and turn.paused_until > self._clock.monotonic()
 
     def close(self) -> list[Step]:
         """Take no more; returns what was queued. With ``cond`` held."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._threads import unbound
+from spangrade.model.evaluator import Verdict
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.event_loop import never_mind
 from spangrade.scoring.loop import LoopLane
@@ -26,17 +27,19 @@ __all__ = ["MAX_LEFT_BEHIND", "SLOW_S", "Lane", "Step", "Turn"]
 
 SLOW_S: Final = 0.05  # a step older than this is given a stand-in
 QUICK_S: Final = 0.001  # steps below this are run one after the other
+SLICE_S: Final = 0.0003  # so long a thread works before others may have the interpreter
 
 
 class _Slot:
     """One thread, and the step that it is on. ``step`` is taken away when the step is given up; ``left_behind`` is the
-    turn of the one that the thread has not come back from."""
+    turn of the one that the thread has not come back from; ``since``, by the machine's clock: it let others work then."""
 
-    __slots__ = ("left_behind", "started", "step", "thread")
+    __slots__ = ("left_behind", "since", "started", "step", "thread")
 
     def __init__(self) -> None:
         self.step: Step | None = None
         self.started = 0.0
+        self.since = 0.0
         self.left_behind: Turn | None = None
         self.thread: threading.Thread | None = None
 
@@ -157,7 +160,7 @@ class Lane:
         except BaseException as raised:  # noqa: BLE001 - sys.exit() in a metric is that metric's error
             fault = raised
         duration = max(0.0, self._clock.monotonic() - slot.started)
-        later = fault is None and self._loop is not None and inspect.isawaitable(result)
+        later = fault is None and type(result) is not Verdict and self._loop is not None and inspect.isawaitable(result)
         if not self._finished(slot, step, fault, later=later):
             never_mind(result)
             return False  # given up meanwhile: a stand-in has this thread's place
@@ -166,8 +169,11 @@ class Lane:
             return True
         with shield("lane.done"):
             step.done(result, fault, duration)
-        self._pace_s += (time.perf_counter() - began - self._pace_s) / 16
-        time.sleep(0)  # others may have the interpreter
+        ended = time.perf_counter()
+        self._pace_s += (ended - began - self._pace_s) / 16
+        if ended - slot.since > SLICE_S:
+            time.sleep(0)  # to do it after each step would take longer than many steps
+            slot.since = time.perf_counter()
         return True
 
     def _next(self, slot: _Slot) -> Step | None:
@@ -199,9 +205,13 @@ class Lane:
                 self._forget(slot)
                 return False
             slot.step = None
-            step.turn.running -= 1
-            step.turn.aloft += later
-        self.steps.settle(step.turn, "lost" if later else ended_how(fault))
+            turn = step.turn
+            turn.running -= 1
+            turn.aloft += later
+            how = "lost" if later else "back" if fault is None else ended_how(fault)
+            nothing_new = how != "late" and not turn.waiting and not turn.strikes
+        if not nothing_new:
+            self.steps.settle(turn, how)
         return True
 
     def _to_loop(self, step: Step, awaitable: Awaitable[Any]) -> None:
@@ -258,11 +268,17 @@ class Lane:
                 self._forget(slot)
             spawn = self._missing_workers()
             busy = self._busy()
-            if self.steps.ready:
+            if self.steps.ready and not self._goes_on(now):
                 self._cond.notify(len(self.steps.ready))
         for _ in range(spawn):
             self._start()
         return now + SLOW_S if busy else None
+
+    def _goes_on(self, now: float) -> bool:
+        # Under the lock: a thread is awake, and is not on a step that may be a slow one.
+        awake = sum(slot.serves for slot in self._slots) - self._idle
+        at_work = [slot for slot in self._slots if slot.serves and slot.step is not None]
+        return awake > len(at_work) or any(now - slot.started < QUICK_S for slot in at_work)
 
     def _leave_behind(self, slot: _Slot, step: Step) -> None:
         slot.step, slot.left_behind = None, step.turn
