@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -52,6 +52,10 @@ layers: $(VENV)/.stamp-dev
 
 bench-sdk: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.sdk $(ARGS)
+
+# Ten minutes for each of tests/fuzz.
+fuzz: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.fuzz.verdict -max_total_time=600 $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -6,6 +6,9 @@ SpangradeError
     └── JudgeError      of a judge
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class SpangradeError(Exception):
     """Base of the tree."""
@@ -18,16 +21,19 @@ class ConfigError(SpangradeError, ValueError):
 class EvaluatorError(SpangradeError):
     """An evaluator gave no verdict. ``kind`` is the wire's ``error.type``: ``timeout``, or a word for what happened; of a
     metric in a worker process ``worker_died``, ``worker_failed``, ``not_picklable``, or what the metric itself raised.
+    ``details``: more wire attributes of the error.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.details: Mapping[str, Any] = details or {}
 
 
 class JudgeError(EvaluatorError):
     """A judge call that gave no verdict.
 
     ``kind`` is the wire's ``error.type``: truncated, refused, content_filter, unparseable, several_verdicts,
-    out_of_range, empty, http_status, timeout, connection, configuration, circuit_open.
+    out_of_range, empty, http_status, timeout, connection, configuration, circuit_open. ``details`` are those of the replies
+    that there were (model, prompt hash, tokens).
     """

@@ -87,6 +87,7 @@ JUDGE_MODEL: Final = "spangrade.judge.model"
 JUDGE_PROMPT_HASH: Final = "spangrade.judge.prompt_hash"
 JUDGE_INPUT_TOKENS: Final = "spangrade.judge.input_tokens"
 JUDGE_OUTPUT_TOKENS: Final = "spangrade.judge.output_tokens"
+JUDGE_REPAIRS: Final = "spangrade.judge.repairs"  # replies that could not be read and were asked for once more
 JUDGE_COST: Final = "spangrade.judge.cost"
 
 SCOPE: Final = "spangrade"

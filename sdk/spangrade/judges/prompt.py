@@ -67,6 +67,12 @@ Grade the output by these criteria:
 Scale: {rule}. Reply with one JSON object and nothing else, reasoning first, then exactly one verdict:
 {form}"""
 
+#: Sent after a reply that could not be read. The reply itself is not repeated: it may quote what was graded.
+REPAIR: Final = (
+    "An earlier reply could not be read as one verdict on the scale. Reply with one JSON object and nothing else, "
+    "reasoning first, then exactly one verdict:\n{form}"
+)
+
 _FENCE: Final = "<<<{code} {name}>>>\n{text}\n<<<{code} end of {name}>>>\n"
 
 TEMPLATE_HASH: Final = hashlib.sha256(
@@ -75,6 +81,7 @@ TEMPLATE_HASH: Final = hashlib.sha256(
             _SYSTEM,
             _BEFORE,
             _AFTER,
+            REPAIR,
             _FENCE,
             *_NAMES.values(),
             str((MAX_FIELD, MAX_DOCUMENTS)),

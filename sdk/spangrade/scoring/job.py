@@ -1,7 +1,7 @@
 """One sample's way through both lanes: its metrics, then the judges chosen for it."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,7 +22,8 @@ from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
 @dataclass(slots=True)  # not frozen: there is one for every pair, and that costs three times as much
 class Ended:
-    """How a pair ended. ``verdict``: what it gave; of an *error*, one that has only failures, if any."""
+    """How a pair ended. ``verdict``: what it gave; of an *error*, one that has only failures, if any. ``details``: wire
+    attributes of an error that has no verdict."""
 
     outcome: Outcome
     reason: str = ""
@@ -30,6 +31,7 @@ class Ended:
     error_type: str | None = None
     message: str = ""
     duration_s: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Owner(Protocol):
@@ -223,10 +225,10 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
         return Ended(Outcome.SKIPPED, _reason(why), message=why, duration_s=duration_s)
     if isinstance(fault, EvaluatorError):
         if fault.kind == "timeout":
-            return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s)
+            return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s, fault.details)
         if fault.kind == "circuit_open":
             return Ended(Outcome.DROPPED, fault.kind)
-        return Ended(Outcome.ERROR, fault.kind, None, fault.kind, str(fault), duration_s)
+        return Ended(Outcome.ERROR, fault.kind, None, fault.kind, str(fault), duration_s, fault.details)
     if fault is not None:
         kind = type(fault).__name__
         return Ended(Outcome.ERROR, kind, None, kind, _text(fault), duration_s)

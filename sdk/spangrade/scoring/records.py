@@ -1,6 +1,5 @@
 """From a pair's end to what is sent of it."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
@@ -13,7 +12,7 @@ from spangrade.scoring.selection import Selection
 def records_of(job: Job, info: EvaluatorInfo, selection: Selection, ended: Ended, now_ns: int) -> list[ScoreRecord]:
     """The pair's scores, then those that failed, as errors; or its one error. Nothing for an end that is only counted
     (skipped, not sampled, dropped)."""
-    details: Mapping[str, Any] = {}
+    details = ended.details
     if ended.verdict is not None:
         found: list[tuple[Graded, str | None]] = [(graded, None) for graded in ended.verdict.scores]
         found += [

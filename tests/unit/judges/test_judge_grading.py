@@ -9,6 +9,7 @@ import pytest
 from opentelemetry import trace as otel_trace
 from opentelemetry.sdk.trace import TracerProvider
 
+import spangrade as sg
 from spangrade import _suppress, semconv
 from spangrade.errors import JudgeError
 from spangrade.judges import JudgeClient, JudgeReply, JudgeRequest, LlmJudge
@@ -16,6 +17,7 @@ from spangrade.judges.providers import client_from_environment
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
+from spangrade.testing import CollectingExporter, event_scores
 
 from .conftest import FakeTime, JudgeServer, Reply, completion, graded
 
@@ -140,6 +142,74 @@ def test_a_reply_cut_off_is_asked_for_once_more_with_more_room(server: JudgeServ
     with pytest.raises(JudgeError, match="token limit"):
         judge(client).evaluate(SAMPLE)
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("I would say it is fine.", "unparseable"),
+        ("", "empty"),
+        ('{"score": 9}', "out_of_range"),
+        ('{"score": 1, "score": 5}', "several_verdicts"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_asked_for_once_more_which_is_counted(reply: str, kind: str) -> None:
+    mended = Scripted(
+        [JudgeReply(reply, input_tokens=7, output_tokens=1), JudgeReply('{"score": 4}', "m", "stop", None, 8, 2)]
+    )
+    verdict = judge(mended).evaluate(SAMPLE)
+    assert verdict.scores[0].value == 0.75
+    assert verdict.details[semconv.JUDGE_REPAIRS] == 1
+    assert (verdict.details[semconv.JUDGE_INPUT_TOKENS], verdict.details[semconv.JUDGE_OUTPUT_TOKENS]) == (15, 3)
+    first, second = (request.messages for request in mended.requests)
+    assert second[: len(first)] == first
+    assert second[-1].role == "user"
+    assert '"score": <1, 2, 3, 4 or 5>' in second[-1].content
+    assert reply == "" or reply not in second[-1].content
+    stubborn = Scripted([JudgeReply(reply, input_tokens=7, output_tokens=1)])
+    with pytest.raises(JudgeError) as caught:
+        judge(stubborn).evaluate(SAMPLE)
+    assert caught.value.kind == kind
+    assert len(stubborn.requests) == 2
+    assert caught.value.details[semconv.JUDGE_REPAIRS] == 1
+    assert caught.value.details[semconv.JUDGE_INPUT_TOKENS] == 14
+
+
+@pytest.mark.parametrize("second", [JudgeError("timeout", "late"), JudgeError("http_status", "500"), JudgeReply("{}")])
+def test_a_second_reply_that_is_no_better_leaves_the_first_ones_error(second: JudgeReply | JudgeError) -> None:
+    with pytest.raises(JudgeError) as caught:
+        judge(Scripted([JudgeReply('{"score": 9}'), second])).evaluate(SAMPLE)
+    assert caught.value.kind == "out_of_range"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        JudgeReply("", refusal="I can't grade this."),
+        JudgeReply("", finish_reason="content_filter"),
+        JudgeError("connection", "nobody there"),
+        JudgeError("several_verdicts", "two choices"),
+    ],
+)
+def test_who_says_no_or_does_not_answer_is_not_asked_again(reply: JudgeReply | JudgeError) -> None:
+    client = Scripted([reply])
+    with pytest.raises(JudgeError):
+        judge(client).evaluate(SAMPLE)
+    assert len(client.requests) == 1
+
+
+def test_what_an_error_has_cost_leaves_with_it() -> None:
+    exporter = CollectingExporter()
+    made = judge(Scripted([JudgeReply("hm", "m-2", "stop", None, 7, 1)]))
+    sg.configure(judges=[sg.live(made, rate=1.0)], exporter=exporter)
+    with sg.trace("answer"):
+        sg.set_input("q")
+        sg.set_output("yes")
+    assert sg.flush(30)
+    score = event_scores(exporter.spans[0])["helpful"]
+    assert score[semconv.ERROR_TYPE] == "unparseable"
+    assert (score[semconv.JUDGE_MODEL], score[semconv.JUDGE_INPUT_TOKENS]) == ("m-2", 14)
+    assert semconv.SCORE_VALUE not in score
 
 
 def test_a_longer_second_try_that_runs_out_of_time_is_called_truncated() -> None:
