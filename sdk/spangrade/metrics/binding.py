@@ -62,7 +62,7 @@ def binding(fn: Callable[..., Any], what: str) -> Callable[[Sample], Any]:
         signature = _signature(fn)
     except (TypeError, ValueError):  # a builtin without a signature
         return fn
-    bound = _bound_names(fn)
+    bound = bound_names(fn)
     parameters = [p for p in signature.parameters.values() if p.name not in bound]
     rest = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     plain = [p for p in parameters if p.kind not in _VARIADIC]
@@ -92,7 +92,7 @@ def _innermost(fn: Any) -> Any:
     return fn
 
 
-def _bound_names(fn: Any) -> set[str]:
+def bound_names(fn: Any) -> set[str]:
     """Keywords that partials have given a value: they show up as defaults, and are none."""
     names: set[str] = set()
     while isinstance(fn, functools.partial):

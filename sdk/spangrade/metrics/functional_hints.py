@@ -13,19 +13,28 @@ Unusable = Callable[[str, Any, str], None]
 
 
 def signature(fn: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:
-    """A function's parameters by name.
+    """A function's parameters by name. A decorated one that takes just anything takes what it wraps.
 
     Raises:
         ConfigError: it has no signature (some builtins).
     """
     try:
-        if sys.version_info >= (3, 14):  # there annotations are evaluated when they are asked for
-            from annotationlib import Format
-
-            return dict(inspect.signature(fn, annotation_format=Format.FORWARDREF).parameters)
-        return dict(inspect.signature(fn).parameters)
+        own = _signature(fn, follow_wrapped=False)
+        return dict((_signature(fn) if _takes_anything(own) else own).parameters)
     except (TypeError, ValueError):
         raise ConfigError(f"{what}: {fn!r} does not say which inputs it takes; wrap it in a def") from None
+
+
+def _signature(fn: Callable[..., Any], follow_wrapped: bool = True) -> inspect.Signature:
+    if sys.version_info >= (3, 14):  # there annotations are evaluated when they are asked for
+        from annotationlib import Format
+
+        return inspect.signature(fn, follow_wrapped=follow_wrapped, annotation_format=Format.FORWARDREF)
+    return inspect.signature(fn, follow_wrapped=follow_wrapped)
+
+
+def _takes_anything(own: inspect.Signature) -> bool:
+    return any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.parameters.values())
 
 
 class Hints:

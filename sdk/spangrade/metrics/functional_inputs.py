@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from spangrade.metrics.binding import bound_names
 from spangrade.metrics.functional_hints import Hints, signature
 from spangrade.metrics.functional_values import shown
 
@@ -44,6 +45,7 @@ class Inputs:
 
     def __init__(self, fn: Callable[..., Any], name: str, scope: Mapping[str, Any]) -> None:
         self._name = name
+        self.bound = bound_names(fn)
         self.parameters = signature(fn, f"metric {name!r}")
         self._by_kind: dict[Any, list[str]] = {}
         for parameter in self.parameters.values():

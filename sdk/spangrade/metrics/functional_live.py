@@ -40,6 +40,8 @@ class Filling:
         self._sources: list[tuple[str, SamplePath, bool]] = []
         self._whole: list[str] = []
         for name in (*inputs.names, *(extra for extra in paths if extra not in inputs.names)):
+            if name in inputs.bound and name not in paths:
+                continue
             optional = name not in inputs.names or inputs.is_optional(name)
             path = paths.get(name) or _by_name(name, inputs, what)
             if path is None and name in inputs.names and (name == _SAMPLE or inputs.hint(name) is Sample):

@@ -1,16 +1,18 @@
-"""Coroutines for callers that cannot await: run to their end on one event loop of ours, on a thread of its own.
+"""Coroutines for callers that cannot await: run to their end on an event loop of ours, on a thread of its own.
 
 The caller may itself be inside a running loop (a notebook, a web handler): that loop is neither used nor patched; it waits,
 as it does for any call that blocks. One loop serves all callers for as long as the process lives, so that an async client
-which a metric keeps stays bound to a loop that is open. A loop whose thread does not come to a new coroutine within
-`ANSWER_S` is busy with a metric that blocks (perhaps one that waits for this very coroutine): the next one takes its place.
+which a metric keeps stays bound to a loop that is open. Only while that loop is blocked another takes its place: where the
+caller is a coroutine on it, or when it does not come to a new coroutine within `ANSWER_S` (a metric blocks it, perhaps one
+that waits for this very coroutine).
 """
 
 import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from spangrade._threads import unbound
@@ -24,17 +26,25 @@ def run(make: Callable[[], Coroutine[Any, Any, T]], answer_s: float = ANSWER_S) 
 
     When waiting is interrupted (Ctrl-C), the coroutine is cancelled.
     """
-    while True:
-        loop = _shared.loop()
-        flight = _Flight(make)
-        if threading.current_thread() is not loop.thread and flight.start(loop, answer_s):
-            result: T = flight.result()
-            return result
-        _shared.leave(loop)  # its thread is ours to block, or hangs
+    with _loops.waiting_here():
+        while True:
+            loop = _loops.free()
+            flight = _Flight(make, loop)
+            try:
+                if flight.start(answer_s):
+                    result: T = flight.result()
+                    return result
+            except BaseException:  # its own, or an interruption anywhere on the way
+                flight.cancel()
+                raise
+            _loops.hangs(loop)
 
 
 class _Loop:
+    """A loop and its thread. ``blocked``: how many reasons there are not to give it anything now."""
+
     def __init__(self) -> None:
+        self.blocked = 0
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._serve, name="spangrade-metrics-loop", daemon=True)
         unbound(self.thread.start)
@@ -43,66 +53,93 @@ class _Loop:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
+    def call(self, what: Callable[..., object], *args: Any) -> bool:
+        """False when somebody has closed the loop."""
+        try:
+            self.loop.call_soon_threadsafe(what, *args)
+        except RuntimeError:
+            return False
+        return True
 
-class _Shared:
-    """The loop for the next coroutine."""
+
+class _Loops:
+    """As many as are blocked at once, and one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: _Loop | None = None
+        self._all: list[_Loop] = []
 
-    def loop(self) -> _Loop:
+    def free(self) -> _Loop:
+        """The first loop that is not blocked."""
         with self._lock:
-            if self._loop is None or not self._loop.thread.is_alive():  # dead in a forked child
-                self._loop = _Loop()
-            return self._loop
+            self._all = [loop for loop in self._all if loop.thread.is_alive()]
+            for loop in self._all:
+                if not loop.blocked:
+                    return loop
+            self._all.append(_Loop())
+            return self._all[-1]
 
-    def leave(self, loop: _Loop) -> None:
-        with self._lock:
-            if self._loop is loop:
-                self._loop = None
+    @contextmanager
+    def waiting_here(self) -> Iterator[None]:
+        """If this is a loop's thread, nothing else can run on that loop inside."""
+        here = threading.current_thread()
+        mine = next((loop for loop in self._all if loop.thread is here), None)
+        self._block(mine, 1)
+        try:
+            yield
+        finally:
+            self._block(mine, -1)
+
+    def hangs(self, loop: _Loop) -> None:
+        """It does not answer: it is given nothing until it does."""
+        self._block(loop, 1)
+        loop.call(self._block, loop, -1)
+
+    def _block(self, loop: _Loop | None, by: int) -> None:
+        if loop is not None:
+            with self._lock:
+                loop.blocked += by
 
     def after_fork(self) -> None:
+        """In a forked child: none of the threads is there. The loops are kept: to close them would touch what the parent
+        uses."""
         self._lock = threading.Lock()
-        # Not collected: closing it would touch what the parent uses.
-        _the_parents.append(self._loop)
-        self._loop = None
+        _the_parents.extend(self._all)
+        self._all = []
 
 
-_the_parents: list[_Loop | None] = []
-_shared: Final = _Shared()
+_the_parents: list[_Loop] = []
+_loops: Final = _Loops()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_shared.after_fork)
+    os.register_at_fork(after_in_child=_loops.after_fork)
 
 
 class _Flight:
     """One coroutine on a loop. Whoever first takes it from ``waiting`` decides whether it is run there."""
 
-    def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]], loop: _Loop) -> None:
         self._make = make
+        self._loop = loop
         self._context = contextvars.copy_context()
         self._lock = threading.Lock()
         self._began = threading.Event()
         self._ended = threading.Event()
         self._withdrawn = False
         self._task: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._value: Any = None
         self._fault: BaseException | None = None
 
-    def start(self, loop: _Loop, answer_s: float) -> bool:
+    def start(self, answer_s: float) -> bool:
         """False when the loop does not come to it in time; it will not be run there then."""
-        self._loop = loop.loop
-        try:
-            loop.loop.call_soon_threadsafe(self._begin)
-            self._began.wait(answer_s)
-        except RuntimeError:  # somebody has closed the loop
+        if not self._loop.call(self._begin):
             return False
-        except BaseException:
-            if not self._withdraw():
-                loop.loop.call_soon_threadsafe(self._cancel)
-            raise
+        self._began.wait(answer_s)
         return not self._withdraw()
+
+    def cancel(self) -> None:
+        """End it, if it has not ended."""
+        if not self._withdraw() and not self._ended.is_set():
+            self._loop.call(self._cancel)
 
     def _withdraw(self) -> bool:
         with self._lock:
@@ -114,8 +151,7 @@ class _Flight:
             if self._withdrawn:
                 return
             self._began.set()
-        assert self._loop is not None
-        self._task = self._loop.create_task(self._fly(), context=self._context)
+        self._task = self._loop.loop.create_task(self._fly(), context=self._context)
 
     async def _fly(self) -> None:
         # Nothing is raised into the loop: a SystemExit there would end it for all.
@@ -127,12 +163,8 @@ class _Flight:
             self._ended.set()
 
     def result(self) -> Any:
-        try:
-            self._ended.wait()
-        except BaseException:
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._cancel)
-            raise
+        """What the coroutine returned."""
+        self._ended.wait()
         if self._fault is not None:
             try:
                 raise self._fault
