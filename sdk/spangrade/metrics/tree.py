@@ -40,13 +40,13 @@ class Tree(BaseMetric[Any]):
         """
         node = child if isinstance(child, BaseMetric) else self._leaf_of(child)
         check_made(node)
+        if any(above is node for above in self._lineage()):
+            raise ValueError(f"{node!r} is {self!r}, or holds it: a tree cannot hold itself")
         parent = node.parent
         if parent is self:
             raise ValueError(f"{node!r} is in {self!r} already")
         if parent is not None:
             raise ValueError(f"{node!r} is in {parent!r}; a metric has one parent at most: remove it there first")
-        if any(above is node for above in self._lineage()):
-            raise ValueError(f"{node!r} is {self!r}, or holds it: a tree cannot hold itself")
         said = None if weight is None else check_weight(weight, f"{self!r}, {node!r}")
         self._children.append(node)
         self._weights.append(said)

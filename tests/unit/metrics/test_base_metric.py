@@ -48,7 +48,7 @@ def define(body: str, given: Any = int, **more: Any) -> type[sg.BaseMetric[Any]]
 @pytest.mark.parametrize(
     "given",
     [
-        str, int, float, bool, None, list, dict, list[int], dict[str, list[float]], Optional[int], int | None, Any,
+        str, int, float, bool, None, list, dict, list[int], dict[str, list[float]], Optional[int], int | None, Any,  # noqa: UP045
         Literal["a", 1], tuple[int, str], tuple[float, ...], Report, list[Report], Mood, JsonValue, Json,
         dict[Literal["a", "b"], float], "Report",
     ],
@@ -66,7 +66,7 @@ def test_any_type_that_json_has_a_form_for_is_taken(given: Any) -> None:
         (set[str], "set", "use a list"),
         (list[set[int]], "set", "use a list"),
         (dict[str, bytes], "bytes", "use str"),
-        (Optional[bytes], "bytes", "use str"),
+        (Optional[bytes], "bytes", "use str"),  # noqa: UP045
         (object, "object", "use float, str, bool"),
         (datetime.datetime, "datetime", "isoformat"),
         (complex, "complex", "list of two floats"),
