@@ -31,7 +31,7 @@ from spangrade_agent.page.records import (
     size_of_sample,
     with_results,
 )
-from spangrade_agent.page.texts import MAX_TEXT, Content, Texts, scored, short, weight
+from spangrade_agent.page.texts import MAX_METADATA, MAX_TEXT, Content, Texts, scored, short, weight
 
 __all__ = ["Content", "Key", "SampleStore", "StoreStats", "StoredResult", "StoredSample", "sample_id"]
 
@@ -177,6 +177,12 @@ class SampleStore:
             entry = self._entries.get(sample_id)
             return None if entry is None else entry.whole()
 
+    def of_trace(self, trace_id: str) -> list[StoredSample]:
+        """Every sample of a trace (32 hex digits) that is still here, by arrival."""
+        with self._lock:
+            self._let_go()
+            return [entry.whole() for name, entry in self._entries.items() if name.startswith(f"{trace_id}-")]
+
     def expire(self) -> None:
         """Let go of what is too old. Bounds hold without it; it gives memory back where nothing comes in any more."""
         with self._lock:
@@ -286,6 +292,12 @@ class SampleStore:
             documents_given=len(sample.documents),
             searched=bool(sample.documents) or sample.context.get("searched") is True,
             partial=partial,
+            json_fields=tuple(
+                field
+                for field in ("input", "output")
+                if (value := getattr(sample, field)) is not None and not isinstance(value, str)
+            ),
+            metadata=texts.of(dict(sample.metadata) or None, MAX_METADATA),
         )
 
     def _results(

@@ -117,8 +117,9 @@ def filled(text: str) -> StoredSample:
     documents = (StoredDocument(text, text, 0.5, text),)
     results = (result, failed, quiet, strange)
     return StoredSample(
-        text, text, text, text, text, text, text, text, 5, 1, text, text, documents, 3, True, True, results
-    )
+        text, text, text, text, text, text, text, text, 5, 1, text, text, documents, 3, True, True, results,
+        json_fields=("input",), metadata=text,
+    )  # fmt: skip
 
 
 def pages(text: str) -> list[bytes]:
@@ -172,7 +173,7 @@ def test_every_field_of_a_sample_was_filled_above() -> None:
     """A field that is added later has to be added to the test, too."""
     sample = filled("plain")
     texts = {f.name for f in fields(StoredSample) if getattr(sample, f.name) == "plain"}
-    others = {"time_ns", "duration_s", "documents", "documents_given", "searched", "partial", "results"}
+    others = {"time_ns", "duration_s", "documents", "documents_given", "searched", "partial", "results", "json_fields"}
     assert texts | others == {f.name for f in fields(StoredSample)}
 
 

@@ -30,6 +30,12 @@ def sample_json(sample: StoredSample) -> Answer:
     return answer_json(200, asdict(sample))
 
 
+def trace_json(trace_id: str, samples: list[StoredSample], content: str) -> Answer:
+    """All samples of a trace. ``content``: what the store keeps of text: ``keep``, ``redacted`` or ``none``."""
+    found = {"trace_id": trace_id, "content": content, "samples": [asdict(sample) for sample in samples]}
+    return answer_json(200, found)
+
+
 def outcomes_json(counts: Mapping[str, Counts]) -> Answer:
     """Promise 3's laws per evaluator: met = pending + all outcomes; scored = delivered + undelivered + in_flight."""
     return answer_json(200, {"evaluators": [_counts(key, one) for key, one in sorted(counts.items())]})

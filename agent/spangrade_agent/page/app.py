@@ -5,6 +5,7 @@
 | ``/`` | counts and recent samples; ``?before=``, ``?evaluator=``, ``?label=``, ``?refresh=5`` |
 | ``/samples/<id>`` | one sample |
 | ``/api/samples``, ``/api/samples/<id>`` | the same as JSON; ``?limit=`` 1 to 500, ``?before=``, ``?evaluator=``, ``?label=`` |
+| ``/api/traces/<trace id>`` | every sample of a trace, and what the store keeps of text |
 | ``/api/outcomes`` | the counts |
 """
 
@@ -15,7 +16,7 @@ from typing import Final
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.outcomes import Ledger
 from spangrade_agent.page.access import Gate
-from spangrade_agent.page.api import answer_json, outcomes_json, sample_json, samples_json
+from spangrade_agent.page.api import answer_json, outcomes_json, sample_json, samples_json, trace_json
 from spangrade_agent.page.asgi import Answer, AsgiApp, Request, application, text
 from spangrade_agent.page.overview import PER_PAGE, REFRESH_S, Kept, View, overview
 from spangrade_agent.page.settings import PageSettings, host_of
@@ -25,6 +26,7 @@ from spangrade_agent.store import SampleStore
 
 HTML: Final = "text/html; charset=utf-8"
 MAX_LIMIT: Final = 500
+TRACES: Final = "/api/traces/"
 SAFE_HEADERS: Final = (
     ("content-security-policy", CSP),
     ("referrer-policy", "no-referrer"),
@@ -78,6 +80,8 @@ class _Routes:
             route = self._fixed.get(request.path)
             if route is not None:
                 return route(request)
+            if request.path.startswith(TRACES):
+                return self._trace(request.path.removeprefix(TRACES))
             return self._one(request.path, programs=programs)
         except NotAsked as fault:
             return answer_json(400, {"error": str(fault)}) if programs else text(400, str(fault))
@@ -96,6 +100,14 @@ class _Routes:
             return Answer(404, missing(self._settings), HTML)
         kept = self._store.keeps != "none"
         return Answer(200, story(self._settings, sample, self._clock.time_ns(), kept=kept), HTML)
+
+    def _trace(self, trace_id: str) -> Answer:
+        if self._store is None:
+            return answer_json(404, {"error": "this agent keeps no samples (store: off)"})
+        found = self._store.of_trace(trace_id)
+        if not found:
+            return answer_json(404, {"error": "no sample of this trace is here: it never was, or was let go"})
+        return trace_json(trace_id, found, self._store.keeps)
 
     def _overview(self, request: Request) -> Answer:
         query = _query(request)

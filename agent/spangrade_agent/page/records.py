@@ -67,8 +67,9 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """One graded call. ``input`` and ``output`` are text (JSON values indented), None where there was none or the
-    configuration keeps none. ``searched``: a retrieval took place. ``documents_given``: how many there were."""
+    """One graded call. ``input`` and ``output`` are text (JSON values indented: those are named in ``json_fields``), None where
+    there was none or the configuration keeps none. ``searched``: a retrieval took place. ``documents_given``: how many there
+    were. ``metadata``: the application's own labels, as JSON text."""
 
     id: str
     trace_id: str
@@ -87,6 +88,8 @@ class StoredSample:
     searched: bool
     partial: bool
     results: tuple[StoredResult, ...] = ()
+    json_fields: tuple[str, ...] = ()
+    metadata: str | None = None
 
 
 def blank(info: EvaluatorInfo) -> StoredResult:
@@ -130,7 +133,7 @@ def matches(results: Sequence[StoredResult], evaluator: str | None, label: str |
 def size_of_sample(sample: StoredSample) -> int:
     """Bytes of memory, about, without the results: the texts as Python has them, and what the records cost."""
     texts = [sample.id, sample.trace_id, sample.span_id, sample.service, sample.span_name, sample.model]
-    texts += [sample.input, sample.output]
+    texts += [sample.input, sample.output, sample.metadata]
     for document in sample.documents:
         texts += [document.content, document.id, document.metadata]
     return _RECORD_BYTES + _DOCUMENT_BYTES * len(sample.documents) + _sizes(texts)

@@ -25,6 +25,7 @@ MAX_TEXT: Final = 65_536  # characters of an input or output
 MAX_DOCUMENT: Final = 8_192
 MAX_DOCUMENTS: Final = 50
 MAX_STRUCTURED: Final = 4_096
+MAX_METADATA: Final = 8_192
 MARGIN: Final = 8_192  # a secret longer than this, right where a very long text is cut, could keep its other half
 
 

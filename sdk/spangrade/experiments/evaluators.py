@@ -36,9 +36,10 @@ def evaluators_of(given: Any, timeout: float | None = None) -> list[Evaluator]:
 def _evaluator(given: Any) -> Evaluator:
     if isinstance(given, Placed):
         given = given.evaluator
-    if isinstance(given, LlmJudge):
-        return given.with_pinned_model()  # one model for the whole run, whatever the environment says meanwhile
-    return resolve(given)
+    found = given if isinstance(given, LlmJudge) else resolve(given)
+    if isinstance(found, LlmJudge):
+        return found.with_pinned_model()  # one model for the whole run, whatever the environment says meanwhile
+    return found
 
 
 def record_of(evaluator: Evaluator) -> EvaluatorRecord:

@@ -26,7 +26,7 @@ def to_plain(
     return {
         "format": FORMAT,
         "run": _said(run),
-        "summary": {name: _said(line, leave_out=("name",)) for name, line in summary.items()},
+        "summary": {name: _all(line) for name, line in summary.items()},
         "evaluators": [_said(evaluator) for evaluator in evaluators],
         "items": [
             {
@@ -44,6 +44,10 @@ def to_text(plain: Mapping[str, Any], indent: int | None = None) -> str:
     if indent is None:
         return dumps(plain)
     return json.dumps(json.loads(dumps(plain)), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _all(line: ScoreSummary) -> dict[str, Any]:
+    return {field.name: getattr(line, field.name) for field in fields(line) if field.name != "name"}
 
 
 def _said(record: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
