@@ -35,7 +35,8 @@ def compare(
         a: the baseline: `Results`, or the path of saved ones.
         b: what is compared with it.
         by: slices, each with its own figures: a metadata key, a path (``input.topic``), a function of the `ItemResult`, a list of
-            these, or a dict of name to these. Read from a's items. p values of slices are adjusted for their number (Holm).
+            these, or a dict of name to these. Read from a's items. p values of slices are adjusted for their number (Holm); the rows
+            over all items are not, so with many scores one of 20 is taken for a difference by chance.
         cluster: items that stand or fall together (questions on one document, turns of one conversation): a key, path or function
             in the same forms. Whole clusters are then resampled, which widens the interval where they move together.
         confidence: of the intervals, default 0.95; a difference is shown at 1 - confidence.

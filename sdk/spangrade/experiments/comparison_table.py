@@ -59,13 +59,21 @@ def cells(row: "ScoreComparison") -> tuple[str, ...]:
 
 
 def notes(row: "ScoreComparison") -> list[str]:
-    """A row's cautions, its interval's among them, and items without a score."""
+    """A row's cautions, its interval's among them, items without a score, and how far repeats lie apart."""
     said = [f"interval unreliable, {row.interval.caution}"] if row.interval is not None and row.interval.caution else []
     if row.status == "compared" and (row.a.lost or row.b.lost):
         said.append(
             "; ".join(f"without a score in {name}: {lost(side)}" for name, side in (("a", row.a), ("b", row.b)))
         )
-    return [*said, *row.cautions]
+    said += row.cautions
+    spread = [
+        f"{figure(side.repeat_sd)} in {name}"
+        for name, side in (("a", row.a), ("b", row.b))
+        if side.repeat_sd is not None
+    ]
+    if spread:
+        said.append(f"repeats of one item lie {' and '.join(spread)} apart (standard deviation)")
+    return said
 
 
 def lost(side: "Side") -> str:

@@ -146,7 +146,7 @@ def _reason(score: ItemScore) -> str:
     for reason in ("error", "timeout", "not run", "skipped", "not given"):
         if reason in score.lost:
             return reason
-    return "no number"
+    return score.lost[0] if score.lost else "no number"
 
 
 def _lost(a: Series, b: Series, row: ScoreComparison) -> tuple[str, ...]:

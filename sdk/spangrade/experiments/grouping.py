@@ -1,5 +1,6 @@
 """Slices and clusters: a key, a path or a function says to which group an item belongs."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -121,7 +122,7 @@ def name_of(key: Any, otherwise: str) -> str:
 
 def _place(value: Any) -> tuple[int, float, str]:
     """Numbers by size, then texts, then the slice of those that have none."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return 0, float(value), ""
     return 2 if value is None else 1, 0.0, _shown(value)
 

@@ -74,7 +74,7 @@ def need_numpy() -> Any:
     try:
         import numpy
     except ImportError as missing:
-        raise ConfigError('comparing results needs numpy: pip install "spangrade[experiments]"') from missing
+        raise ConfigError('intervals need numpy: pip install "spangrade[experiments]"') from missing
     return numpy
 
 

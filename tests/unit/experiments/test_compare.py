@@ -279,6 +279,7 @@ def test_repeats_are_averaged_first_so_that_the_item_is_the_unit() -> None:
     assert row.delta == pytest.approx((0.5 + 0.1) / 2)
     assert row.a.repeat_sd == pytest.approx(0.5)  # pooled: sqrt((0.5 + 0) / 2)
     assert row.b.repeat_sd == pytest.approx(0.1)
+    assert "repeats of one item lie 0.5 in a and 0.1 in b apart (standard deviation)" in str(compare(a, b, **FAST))
 
 
 def test_a_repeat_without_a_number_leaves_its_item_the_others_and_is_counted() -> None:

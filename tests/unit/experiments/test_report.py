@@ -103,6 +103,33 @@ def test_scores_have_mean_pass_rate_intervals_and_counts() -> None:
     )
 
 
+def test_an_interval_of_few_items_is_marked_and_the_mark_explained() -> None:
+    few, many = (results(*(item(scored(f"q{i}", i / 90)) for i in range(n))) for n in (8, 90))
+    assert "An interval with a question mark should not be relied on" in Reader(html_of(few)).text
+    assert "question mark" not in Reader(html_of(many)).text
+
+
+@pytest.mark.parametrize(
+    ("iso", "shown"),
+    [
+        ("2026-11-30T19:51:00.123+00:00", "2026-11-30 19:51 UTC"),
+        ("2026-11-30T21:51:00+02:00", "2026-11-30 19:51 UTC"),
+        ("2026-11-30T19:51:00Z", "2026-11-30 19:51 UTC"),
+        ("2026-11-30T19:51", "2026-11-30 19:51"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_the_time_of_the_run_is_told_in_utc(iso: str, shown: str) -> None:
+    assert f"Started {shown}" in Reader(html_of(experiment(started=iso))).text
+
+
+def test_a_measurement_or_a_low_score_where_lower_is_better_is_not_bad() -> None:
+    rows = [item(scored(f"q{i}", float(i)), scored(f"q{i}", -float(i), name="n"), input="?") for i in range(4)]
+    low_is_good = (EvaluatorRecord("m", lower_is_better=True), EvaluatorRecord("n", verdict=False))
+    page = html_of(results(*rows, evaluators=low_is_good))
+    assert re.findall(r'<summary><span class="id name">(q\d)', page) == ["q3", "q2", "q1", "q0"]
+
+
 def test_each_score_has_a_picture_in_words_too() -> None:
     page = Reader(html_of(experiment()))
     pictures = {a["aria-label"]: a for a in page.all("svg", role="img")}

@@ -27,7 +27,7 @@ def coverage(truth: float, draw: Callable[[Rng], tuple[Any, Any]], runs: int = 3
     held = 0
     for _ in range(runs):
         values, clusters = draw(rng)
-        held += mean_interval(values, clusters, resamples=1_000).holds(truth)
+        held += mean_interval(values, clusters, resamples=500).holds(truth)
     return held / runs
 
 

@@ -8,7 +8,7 @@ from spangrade.experiments.pairing import SideScores
 from spangrade.experiments.report import differences, intervals
 from spangrade.experiments.report.render import rendered
 from spangrade.experiments.report.scores import score_line
-from spangrade.experiments.report.texts import MAX_ITEMS, MAX_PAGE_CHARS, glance_of, text_of
+from spangrade.experiments.report.texts import MAX_ITEMS, MAX_PAGE_CHARS, glance_of, moment, text_of
 
 if TYPE_CHECKING:
     from spangrade.experiments.comparison import Comparison, Pair, ScoreComparison, Side
@@ -109,8 +109,7 @@ def _pass_rate(side: "Side") -> str | None:
 def _facts(comparison: "Comparison") -> Iterator[tuple[str, str]]:
     for name, results in (("a", comparison.a), ("b", comparison.b)):
         run = results.run
-        when = run.started.replace("T", " ").split(".")[0]
-        yield name, f"{run.name} ({run.dataset}{', ' + when if when else ''})"
+        yield name, f"{run.name} ({run.dataset}{', ' + moment(run.started) if run.started else ''})"
     units = f"{comparison.items:,} in both"
     if comparison.clusters is not None:
         units += f", in {comparison.clusters:,} clusters ({comparison.cluster})"

@@ -9,12 +9,12 @@ from markupsafe import Markup
 
 from spangrade.experiments.comparison import Comparison
 from spangrade.experiments.comparison_table import figure
-from spangrade.experiments.pairing import ItemScore, SideScores
+from spangrade.experiments.pairing import SideScores
 from spangrade.experiments.records import ItemResult, RunRecord
 from spangrade.experiments.report import comparison_page, histogram, intervals
 from spangrade.experiments.report.render import rendered
 from spangrade.experiments.report.scores import badness, score_line, tokens, tone
-from spangrade.experiments.report.texts import MAX_ITEMS, MAX_PAGE_CHARS, Text, glance_of, text_of
+from spangrade.experiments.report.texts import MAX_ITEMS, MAX_PAGE_CHARS, Text, glance_of, moment, text_of
 from spangrade.experiments.stats import mean_interval, rate_interval
 from spangrade.model.outcome import Outcome
 
@@ -33,6 +33,8 @@ class Field:
 def page(results: "Results") -> str:
     """See `spangrade.experiments.report.html_of`."""
     names = results.names()
+    side = SideScores(results)
+    rows = [_row(results, side, name) for name in names]
     items, left_out = _cards(results, names)
     baseline = results.comparison if isinstance(results.comparison, Comparison) else None
     return rendered(
@@ -40,8 +42,9 @@ def page(results: "Results") -> str:
         title=f"{results.run.name}: results",
         run=results.run,
         facts=list(facts(results.run, len(results.items))),
-        rows=[_row(results, name) for name in names],
-        figures=list(_figures(results, names)),
+        rows=rows,
+        cautious=any("?" in row["interval"] + row.get("rate_interval", "") for row in rows),
+        figures=list(_figures(results, side, names)),
         names=names,
         items=items,
         left_out=left_out,
@@ -59,11 +62,7 @@ def facts(run: RunRecord, runs: int) -> Iterator[tuple[str, str]]:
     if run.task:
         yield "Task", run.task
     if run.started:
-        yield (
-            "Started",
-            run.started.replace("T", " ").split(".")[0]
-            + ("" if run.started.endswith("Z") else " UTC" * ("+00:00" in run.started)),
-        )
+        yield "Started", moment(run.started)
     if run.duration_s:
         yield "Took", f"{run.duration_s:,.1f} s"
     for key, value in run.metadata.items():
@@ -72,10 +71,10 @@ def facts(run: RunRecord, runs: int) -> Iterator[tuple[str, str]]:
         yield "Interrupted", "before all items were done"
 
 
-def _row(results: "Results", name: str) -> dict[str, Any]:
+def _row(results: "Results", side: SideScores, name: str) -> dict[str, Any]:
     line = results.summary()[name]
     record = results.evaluator(name)
-    scores = _by_item(results, name)
+    scores = [side.score(name, record.key, item_id) for item_id in side.runs]
     numbers = [score.value for score in scores if score.value is not None]
     rates = [score.rate for score in scores if score.rate is not None]
     row: dict[str, Any] = {
@@ -105,16 +104,10 @@ def _row(results: "Results", name: str) -> dict[str, Any]:
     return row
 
 
-def _by_item(results: "Results", name: str) -> list[ItemScore]:
-    side = SideScores(results)
-    key = results.evaluator(name).key
-    return [side.score(name, key, item_id) for item_id in side.runs]
-
-
-def _figures(results: "Results", names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _figures(results: "Results", side: SideScores, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name in names:
         record = results.evaluator(name)
-        scores = [score for score in results.scores(name) if score.outcome is Outcome.SCORED]
+        scores = [score for score in side.given(name, record.key) if score.outcome is Outcome.SCORED]
         values = [(score.value, score.passed) for score in scores if score.value is not None]
         if values:
             spread = histogram.Spread(name, values, record.threshold, record.lower_is_better)

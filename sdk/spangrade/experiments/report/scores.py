@@ -71,19 +71,20 @@ def tone(item: ItemResult) -> str:
 def badness(results: "Results") -> dict[int, tuple[float, ...]]:
     """For each run by its place: what to sort by, the worst first. Failed tasks, then failures and failed verdicts, then low ranks."""
     records = {record.key: record for record in results.evaluators}
+    by_name: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for place, item in enumerate(results.items):
+        for score in item.scores:
+            if score.value is not None:
+                by_name.setdefault((score.name, score.evaluator), []).append((score.value, place))
     ranks: dict[int, list[float]] = {}
-    for name in results.names():
-        placed = [
-            (score.value, place, records.get(score.evaluator))
-            for place, item in enumerate(results.items)
-            for score in item.scores
-            if score.name == name and score.value is not None
-        ]
-        judged = [(value, place, r) for value, place, r in placed if r is None or r.verdict]
-        ordered = sorted(judged, key=lambda one: -one[0] if one[2] is not None and one[2].lower_is_better else one[0])
+    for (_, key), placed in by_name.items():
+        record = records.get(key)
+        if record is not None and not record.verdict:
+            continue
+        sign = -1.0 if record is not None and record.lower_is_better else 1.0
         first: dict[float, int] = {}
-        for rank, (value, place, _) in enumerate(ordered):
-            ranks.setdefault(place, []).append(first.setdefault(value, rank) / len(ordered))
+        for rank, (value, place) in enumerate(sorted(placed, key=lambda one: sign * one[0])):
+            ranks.setdefault(place, []).append(first.setdefault(value, rank) / len(placed))
     found: dict[int, tuple[float, ...]] = {}
     for place, item in enumerate(results.items):
         outcomes = [ends(score)[0] for score in item.scores]

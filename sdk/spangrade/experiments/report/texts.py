@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from spangrade._text import valid
@@ -40,3 +41,14 @@ def glance_of(value: Any) -> str:
         return ""
     line = " ".join(text.shown.split())
     return line if len(line) <= _GLANCE and not text.left_out else f"{line[:_GLANCE].rstrip()} …"
+
+
+def moment(iso: str) -> str:
+    """``2026-11-30 19:51 UTC`` of an ISO 8601 text; what is none stays as it is."""
+    try:
+        then = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return (
+        then.strftime("%Y-%m-%d %H:%M") if then.tzinfo is None else then.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    )
