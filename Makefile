@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk fuzz clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -56,6 +56,9 @@ bench-sdk: $(VENV)/.stamp-dev
 # Ten minutes for each of tests/fuzz.
 fuzz: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.fuzz.verdict -max_total_time=600 $(ARGS)
+
+bench-plumbing: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.metrics_plumbing $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,12 +1,13 @@
 """What a metric costs beside its function: `LocalMetric.evaluate`, and one (sample, metric) pair in the pipeline.
 
-``make bench-plumbing``, or ``python -m tests.benchmarks.metrics_plumbing``. A thousand metrics that do nothing are run on one Sample:
-as plain functions, by `evaluate`, and by the pipeline, from the offered span to the sink. Rounds are interleaved, what is
+``make bench-plumbing``, or ``python -m tests.benchmarks.metrics_plumbing``. A thousand metrics that do nothing are run on
+one Sample: as plain functions, by `evaluate`, and by the pipeline, from the offered span to the sink. Rounds are interleaved, what is
 printed is the median; on a machine that others use too the ratios say more than the microseconds. Processor time, since
 the pipeline works on threads of its own.
 """
 
 import argparse
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -27,8 +28,11 @@ from spangrade.scoring.seam import Offer, Ticket
 METRICS = 1_000
 LIMIT_US = 2.0
 
+numbers = itertools.count(0.25)
+
 KINDS: dict[str, Callable[..., Any]] = {
     "a number, by name": lambda output: 0.5,
+    "each time another one": lambda output: next(numbers),
     "a bool, of the sample": lambda sample: True,
     "a label": lambda output: "good",
     "a Score, explained": lambda output: Score(0.5, explanation="why"),

@@ -14,12 +14,13 @@ from spangrade.metrics.source import source_hash
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
 from spangrade.model.returned import ScoreReader
 from spangrade.model.sample import Sample
-from spangrade.model.score import Rule, Skip
+from spangrade.model.score import Rule, Score, Skip
 
 __all__ = ["ALIASES", "DEFAULT_TIMEOUT_S", "LocalMetric", "metric"]
 
 DEFAULT_TIMEOUT_S: Final = 5.0
 _NUMBERS: Final = frozenset((float, int, bool))
+_NOT_AWAITABLE: Final = frozenset((str, type(None), dict, list, tuple, Score))  # to ask takes longer than to read them
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,10 @@ class LocalMetric:
             if missing:
                 raise Skip(f"{', '.join(missing)} missing")
         returned = self._call(sample)  # type: ignore[attr-defined]
-        if type(returned) in _NUMBERS:
+        kind = type(returned)
+        if kind in _NUMBERS:
             return self._read_number(returned)  # type: ignore[attr-defined,no-any-return]
-        if inspect.isawaitable(returned):
+        if kind not in _NOT_AWAITABLE and inspect.isawaitable(returned):
             return self._later(returned)
         return self._read(returned)  # type: ignore[attr-defined,no-any-return]
 

@@ -51,12 +51,13 @@ class ScoreReader:
         rule: how a value becomes pass or fail.
     """
 
-    __slots__ = ("_name", "_passed", "_rule", "number")
+    __slots__ = ("_labels", "_name", "_passed", "_rule", "number")
 
     def __init__(self, name: str, rule: Rule) -> None:
         self._name = name
         self._rule = rule
         self._passed = rule.passed
+        self._labels: dict[str, Verdict] = {}
         self.number: Callable[[float], Verdict] = _number_reader(name, rule)
 
     def __call__(self, returned: Any) -> Verdict:
@@ -69,9 +70,19 @@ class ScoreReader:
         kind = type(returned)
         if kind is float or kind is bool or kind is int:
             return self.number(returned)
+        if kind is str:
+            return self._labels.get(returned) or self._label(returned)
+        if kind is Score:
+            return _verdict((self._from_score(self._name, returned),), ())
         if isinstance(returned, Mapping) and not _is_one_score(returned):
             return self._several(returned)
         return _verdict((self._one(self._name, returned),), ())
+
+    def _label(self, returned: str) -> Verdict:
+        found = _verdict((self._one(self._name, returned),), ())
+        if len(returned) <= MAX_LABEL and len(self._labels) < _KEPT:
+            self._labels[returned] = found
+        return found
 
     def _several(self, returned: Mapping[Any, Any]) -> Verdict:
         if not returned:
@@ -189,7 +200,7 @@ def _setters(of: type) -> tuple[Callable[[Any, Any], None], ...]:
     return tuple(of.__dict__[name].__set__ for name in of.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
-_KEPT: Final = 16  # verdicts of one metric: many metrics say 0, 1 or one of a few more, again and again
+_KEPT: Final = 16  # verdicts of one metric: many say 0, 1, or one of a few categories, again and again
 _set_scores, _set_details, _set_failures = _setters(Verdict)
 
 

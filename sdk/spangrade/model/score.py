@@ -88,6 +88,8 @@ class Skip(Exception):
 
 def number(value: Any) -> float:
     """A finite float of a bool, int, float, Decimal, or a scalar that says so itself (numpy); else `ReturnError`."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if inspect.iscoroutine(value):
         value.close()  # or Python says on standard error that nobody awaited it
         raise ReturnError(f"returned a coroutine inside another value; await it first ({WHAT_IS_RIGHT})")
