@@ -106,4 +106,4 @@ def _at(place: str) -> Iterator[None]:
     try:
         yield
     except ValueError as fault:
-        raise ConfigError(f"{place}: {fault}") from fault
+        raise ConfigError(f"{place}: {str(fault).removeprefix('metrics: ')}") from fault

@@ -54,7 +54,7 @@ def _metric(given: Any, index: int) -> Placed:
     try:
         return Placed(evaluator_from(given), match=given.match)
     except ConfigError as fault:
-        raise ConfigError(f"metrics[{index}]: {fault}") from fault
+        raise ConfigError(f"metrics[{index}]: {str(fault).removeprefix('metrics: ')}") from fault
 
 
 def _judge(given: Any) -> Placed:
