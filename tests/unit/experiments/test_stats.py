@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spangrade.errors import ConfigError
+from spangrade.experiments import stats
 from spangrade.experiments.power import fewest_discordant, smallest_difference
 from spangrade.experiments.significance import binomial_p, holm, sign_flip_p
 from spangrade.experiments.stats import mean_interval, rate_interval, standard_error, t_quantile
@@ -21,13 +22,13 @@ finite = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda x: round(x, 3))
 FEW = {"resamples": 300}
 
 
-def coverage(truth: float, draw: Callable[[Rng], tuple[Any, Any]], runs: int = 300) -> float:
+def coverage(truth: float, draw: Callable[[Rng], tuple[Any, Any]], runs: int = 300, resamples: int = 500) -> float:
     """How often the interval of a drawn sample held the truth."""
     rng = np.random.default_rng(7)
     held = 0
     for _ in range(runs):
         values, clusters = draw(rng)
-        held += mean_interval(values, clusters, resamples=500).holds(truth)
+        held += mean_interval(values, clusters, resamples=resamples).holds(truth)
     return held / runs
 
 
@@ -45,7 +46,7 @@ def test_it_does_so_for_pass_and_fail_too(n: int) -> None:
 
 
 def test_a_small_sample_is_covered_because_the_percentiles_are_taken_further_out() -> None:
-    assert 0.90 <= coverage(0.0, lambda rng: (rng.normal(0, 1, 8), None)) <= 0.98
+    assert 0.90 <= coverage(0.0, lambda rng: (rng.normal(0, 1, 8), None), resamples=2_000) <= 0.98
 
 
 def clustered(rng: Rng, groups: int = 30, size: int = 8) -> tuple[Any, list[int]]:
@@ -122,14 +123,15 @@ def test_the_seed_decides_and_is_fixed() -> None:
     assert mean_interval(values) != mean_interval(values, seed=1)
 
 
-def test_many_items_are_drawn_in_pieces_and_fewer_times() -> None:
-    values = np.random.default_rng(0).normal(0, 2, 400_000)
-    interval = mean_interval(values, resamples=2_000)
-    assert interval.resamples == 1_000
-    assert mean_interval(values.round(), resamples=2_000).resamples == 2_000  # alike units cost nothing
+def test_many_items_are_drawn_in_pieces_and_fewer_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats, "_MOST_DRAWS", 12_000_000)
+    values = np.random.default_rng(0).normal(0, 2, 10_000)
+    interval = mean_interval(values)
+    assert interval.resamples == 1_200
+    assert mean_interval(values.round()).resamples == 10_000  # units that are alike cost nothing
     assert interval.low is not None
     assert interval.high is not None
-    assert interval.high - interval.low == pytest.approx(2 * 1.96 * 2 / math.sqrt(400_000), rel=0.1)
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * 2 / 100, rel=0.1)
 
 
 def test_what_is_no_number_is_refused() -> None:
