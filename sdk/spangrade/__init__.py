@@ -16,6 +16,7 @@ from spangrade._version import __version__
 from spangrade.errors import ConfigError, SpangradeError
 from spangrade.experiments.compare import compare
 from spangrade.experiments.run import aevaluate, evaluate
+from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
 from spangrade.metrics.base import BaseMetric
@@ -41,6 +42,7 @@ from spangrade.tracing.setters import (
 
 __all__ = [
     "BaseMetric",
+    "Cascade",
     "Catalog",
     "CompositeMetric",
     "ConfigError",

@@ -91,7 +91,8 @@ class LiveEntry(Strict):
 
 
 class JudgeEntry(Strict):
-    """The keys are `LlmJudge`'s parameters; ``live`` is true, or a policy; ``timeout`` in seconds, retries included."""
+    """The keys are `LlmJudge`'s parameters; ``live`` is true, or a policy; ``timeout`` in seconds, retries included;
+    ``cache``: of how many prompts the verdict is kept."""
 
     name: str
     criteria: str
@@ -104,6 +105,7 @@ class JudgeEntry(Strict):
     model: str | None = None
     temperature: float | None = None
     timeout: float | None = Field(default=None, gt=0)
+    cache: int | None = Field(default=None, gt=0)
     match: dict[str, str] = Field(default_factory=dict)
 
 

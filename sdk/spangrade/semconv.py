@@ -88,6 +88,9 @@ JUDGE_PROMPT_HASH: Final = "spangrade.judge.prompt_hash"
 JUDGE_INPUT_TOKENS: Final = "spangrade.judge.input_tokens"
 JUDGE_OUTPUT_TOKENS: Final = "spangrade.judge.output_tokens"
 JUDGE_REPAIRS: Final = "spangrade.judge.repairs"  # replies that could not be read and were asked for once more
+JUDGE_CACHED: Final = "spangrade.judge.cached"  # true: said of the same prompt before, and paid then
+JUDGE_STAGE: Final = "spangrade.judge.stage"  # of a cascade: the one whose verdict this is, from 1
+JUDGE_ESCALATED: Final = "spangrade.judge.escalated"  # string[]: why the stages before it were not believed
 JUDGE_COST: Final = "spangrade.judge.cost"
 
 SCOPE: Final = "spangrade"

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from spangrade._values import snapshot
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
+from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
 from spangrade.judges.grading import Grading, grade
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
 from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
@@ -80,6 +81,7 @@ class LlmJudge:
     target: str = field(default="root", kw_only=True)
     _client: JudgeClient | None = field(default=None, init=False, repr=False)
     _timeout: float = field(default=TIMEOUT, init=False, repr=False)
+    _cache: Cache | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         what = f"judge {check_name(self.name, 'judge')!r}"
@@ -188,6 +190,22 @@ class LlmJudge:
                     return self.with_client(client_at(endpoint))
         return self
 
+    def with_cache(self, max_entries: int = DEFAULT_ENTRIES, max_age: float = DEFAULT_MAX_AGE_S) -> "LlmJudge":
+        """A copy that does not ask twice about the same prompt. Its copies share the cache, and `preview` does not use it.
+
+        Args:
+            max_entries: 1 or more; the least recently used ones go first.
+            max_age: seconds that an entry is believed, default a day.
+
+        A score from the cache has ``spangrade.judge.cached``, and neither tokens nor cost. The same sample graded again
+        tells nothing of how stable the judge is: leave the cache off where that is measured.
+        """
+        if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
+            raise ConfigError(f"judge {self.name!r}: cache {max_entries!r} is not a number of entries, 1 or more")
+        new = self._copy()
+        new._set(_cache=Cache(max_entries, checks.number(max_age, 0, 3.2e9, f"judge {self.name!r}: cache max_age")))
+        return new
+
     def with_timeout(self, seconds: float) -> "LlmJudge":
         """A copy with another limit for one sample."""
         new = self._copy()
@@ -202,7 +220,7 @@ class LlmJudge:
             JudgeError: no verdict, with its kind; kind ``configuration`` when model or endpoint are not set.
         """
         self._check_required(sample)
-        found = self._grade(self._prompt(sample), None)
+        found = self._cached(self._prompt(sample))
         passed = found.score >= self.threshold
         graded = Graded(self.name, found.score, PASS if passed else FAIL, passed, found.reasoning or None)
         return Verdict((graded,), found.details)
@@ -244,6 +262,16 @@ class LlmJudge:
             score, explanation, f"{prompt.system}\n\n{prompt.user}" if prompt else "", error
         )
 
+    def _cached(self, prompt: Prompt) -> Grading:
+        if self._cache is None:
+            return self._grade(prompt, None)
+        key = (prompt.hash, self.resolved_model(), self.scale, self._temperature())
+        found = self._cache.get(key)
+        if found is None:
+            found = self._grade(prompt, None)
+            self._cache.put(key, found)
+        return found
+
     def _grade(self, prompt: Prompt, client: JudgeClient | None) -> Grading:
         model = self.resolved_model()
         if model is None:
@@ -276,7 +304,7 @@ class LlmJudge:
 
     def _copy(self, **changes: Any) -> "LlmJudge":
         new = replace(self, **changes)
-        new._set(_client=self._client, _timeout=self._timeout)
+        new._set(_client=self._client, _timeout=self._timeout, _cache=self._cache)
         return new
 
     def _set(self, **values: Any) -> None:

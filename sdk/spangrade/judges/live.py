@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from spangrade.errors import ConfigError
+from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
 from spangrade.model.evaluator import Evaluator, check_target
 from spangrade.model.policy import DEFAULT_JUDGE_RATE, Placed, Policy, When
+
+JUDGES: Final = (LlmJudge, Cascade)  # those that know of models, endpoints and targets
 
 
 def live(
@@ -31,7 +34,7 @@ def live(
     """
     _check_judge(judge, "sg.live")
     if check_target(target, "sg.live") != "root":
-        if not isinstance(judge, LlmJudge):
+        if not isinstance(judge, JUDGES):
             raise ConfigError(
                 f"sg.live: {judge.info.name!r} is no LlmJudge, so it takes no target; make it with its target"
             )
@@ -58,7 +61,7 @@ def place(judge: Any) -> Placed:
                 f"make it with live=True (grades {DEFAULT_JUDGE_RATE:.0%}), or give sg.live(judge, rate=0.05)"
             )
         placed = live(judge)
-    if isinstance(placed.evaluator, LlmJudge):
+    if isinstance(placed.evaluator, JUDGES):
         placed = replace(placed, evaluator=placed.evaluator.with_pinned_model())
     return placed
 

@@ -9,7 +9,7 @@ from spangrade import _switches
 from spangrade.config import JudgeEndpointEntry, JudgeEntry, LiveEntry, MetricEntry, RedactEntry, TreeEntry
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges.judge import LlmJudge
-from spangrade.judges.live import live, place
+from spangrade.judges.live import JUDGES, live, place
 from spangrade.judges.providers import Endpoint
 from spangrade.metrics.catalog import resolve
 from spangrade.metrics.entries import evaluator_from
@@ -60,13 +60,15 @@ def _metric(given: Any, index: int) -> Placed:
 def _judge(given: Any) -> Placed:
     if not isinstance(given, JudgeEntry):
         return place(given)
-    arguments = given.model_dump(exclude={"live", "match", "timeout"}, exclude_none=True)
+    arguments = given.model_dump(exclude={"live", "match", "timeout", "cache"}, exclude_none=True)
     if "fields" in arguments:
         arguments["fields"] = tuple(arguments["fields"])
     arguments["examples"] = tuple(arguments["examples"])
     judge = LlmJudge(**arguments, live=given.live is True)
     if given.timeout is not None:
         judge = judge.with_timeout(given.timeout)
+    if given.cache is not None:
+        judge = judge.with_cache(given.cache)
     if isinstance(given.live, LiveEntry):
         placed = live(judge, **given.live.model_dump(exclude_none=True))
     else:
@@ -75,7 +77,7 @@ def _judge(given: Any) -> Placed:
 
 
 def _at(endpoints: Sequence[JudgeEndpointEntry], placed: Placed) -> Placed:
-    if not isinstance(placed.evaluator, LlmJudge):
+    if not isinstance(placed.evaluator, JUDGES):
         return placed
     known = [
         Endpoint(

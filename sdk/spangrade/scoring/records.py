@@ -1,6 +1,5 @@
 """From a pair's end to what is sent of it."""
 
-from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
