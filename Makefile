@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing fuzz clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -56,6 +56,10 @@ bench-sdk: $(VENV)/.stamp-dev
 # Ten minutes for each of tests/fuzz.
 fuzz: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.fuzz.verdict -max_total_time=600 $(ARGS)
+
+# Beside ragas 0.4.3, which is installed in a venv of its own the first time.
+bench-functional: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.functional $(ARGS)
 
 bench-plumbing: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.metrics_plumbing $(ARGS)

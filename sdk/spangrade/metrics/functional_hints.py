@@ -19,7 +19,7 @@ def signature(fn: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]
         ConfigError: it has no signature (some builtins).
     """
     try:
-        own = _signature(fn, follow_wrapped=False)
+        own = _signature(fn, follow_wrapped=isinstance(fn, staticmethod))
         return dict((_signature(fn) if _takes_anything(own) else own).parameters)
     except (TypeError, ValueError):
         raise ConfigError(f"{what}: {fn!r} does not say which inputs it takes; wrap it in a def") from None
