@@ -64,6 +64,8 @@ def instance_of(cls: type) -> BaseMetric[Any]:
     """An instance of a metric's class that needs no parameters."""
     if not issubclass(cls, BaseMetric):
         raise ConfigError(f"metrics: {cls.__qualname__} is a class, and no BaseMetric; {_WHAT_IS}")
+    if cls._signature is None:
+        raise ConfigError(f"metrics: {cls.__qualname__} is a base for others; give a class that derives from it")
     try:
         return cls.from_config()
     except ConfigError as fault:
