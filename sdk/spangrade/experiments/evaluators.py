@@ -10,6 +10,8 @@ from spangrade.metrics.catalog import resolve
 from spangrade.model.evaluator import Evaluator, EvaluatorInfo
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
+from spangrade.scoring.processes import check_can_run
+from spangrade.scoring.seats import is_remote
 
 
 def evaluators_of(given: Any, timeout: float | None = None) -> list[Evaluator]:
@@ -29,7 +31,11 @@ def evaluators_of(given: Any, timeout: float | None = None) -> list[Evaluator]:
                 f"two evaluators are named {evaluator.info.name!r} with the same config; rename one, or drop it"
             )
         seen.add(evaluator.info.key)
-        found.append(evaluator if timeout is None else _limited(evaluator, timeout))
+        if timeout is not None:
+            evaluator = _limited(evaluator, timeout)
+        if is_remote(Placed(evaluator)):
+            check_can_run(evaluator)
+        found.append(evaluator)
     return found
 
 
@@ -85,4 +91,6 @@ class _Limited:
         return self._evaluator.evaluate(sample)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # before it is complete (a worker process unpickles it), and what is nobody's business
+            raise AttributeError(name)
         return getattr(self._evaluator, name)

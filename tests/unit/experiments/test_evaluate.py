@@ -1,6 +1,7 @@
 """`evaluate`: tasks, evaluators, and how each pair ends."""
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -313,6 +314,21 @@ def test_evaluator_timeout_stands_in_place_of_each_evaluators_own() -> None:
         hang.set()
     assert results.scores("slow")[0].outcome == Outcome.TIMEOUT
     assert results.evaluators[0].name == "slow"
+
+
+def test_a_metric_may_run_in_a_process_of_its_own_with_its_time_limit(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "apart_metrics.py").write_text(
+        "import os\nimport time\nimport spangrade as sg\n\n"
+        "@sg.metric(process=True)\ndef apart(sample):\n    return sg.Score(os.getpid(), explanation=sample.output)\n\n"
+        "@sg.metric(process=True)\ndef spins(sample):\n    while True:\n        time.time()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    results = sg.evaluate(["q"], by_any_name, ["apart_metrics:apart"])
+    (score,) = results.scores("apart")
+    assert score.value not in (None, float(os.getpid()))
+    assert score.explanation == "Q"
+    (late,) = sg.evaluate(["q"], by_any_name, ["apart_metrics:spins"], evaluator_timeout=0.5).scores("spins")
+    assert (late.outcome, late.value) == (Outcome.TIMEOUT, None)
 
 
 def test_a_dict_of_scores_gives_one_result_each_and_a_bad_one_fails_alone() -> None:
