@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._threads import unbound
+from spangrade.scoring.shared_thread import new_loop
 from spangrade.scoring.shield import own_thread, shield
 from spangrade.scoring.steps import StepQueue
 from spangrade.scoring.turn import Step
@@ -38,7 +39,7 @@ class EventLoop:
     """
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop, self._guest = new_loop()
         self.loop.set_exception_handler(_quiet)
         self.flights: set[Flight] = set()
         self.suspects: list[Flight] = []  # timed out while it was not known whether the loop answers
@@ -92,6 +93,8 @@ class EventLoop:
     def _serve(self) -> None:
         with own_thread():
             asyncio.set_event_loop(self.loop)
+            if self._guest is not None:
+                self._guest.arrive()
             while not self._ending:
                 try:
                     self.loop.run_forever()
@@ -101,6 +104,8 @@ class EventLoop:
                 self.loop.run_until_complete(self._cancel_all())
             with shield("loop.close"):
                 self.loop.close()
+            if self._guest is not None:
+                self._guest.leave()
 
     async def _cancel_all(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
