@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("file", ["decorated.py", "functional.py"])
+@pytest.mark.parametrize("file", ["decorated.py", "functional.py", "class_metrics.py"])
 def test_a_type_checker_sees_decorated_functions_as_they_were_written(file: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", str(HERE / file)],
