@@ -2,7 +2,8 @@
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from spangrade._values import bounded, snapshot
 from spangrade.errors import ConfigError
@@ -24,8 +25,8 @@ class Filling:
     """How a Sample becomes the inputs of a function.
 
     An input takes what its declared path finds, or else the Sample field of its name or alias; one named ``sample``, or
-    annotated `Sample`, takes the Sample itself. What is not there (None, or
-    no such key) leaves the input out; if it has no default, the sample is skipped.
+    annotated `Sample`, takes the Sample itself; what a partial has bound stays bound. What is not there (None, or no such
+    key) leaves the input out; if it has no default, the sample is skipped.
 
     Args:
         inputs: what the function takes.
@@ -83,7 +84,11 @@ def _by_name(name: str, inputs: Inputs, what: str) -> SamplePath | None:
 def _is_texts(hint: Any) -> bool:
     """Whether a type asks for texts: documents are dicts, and where their texts are wanted these are what is meant."""
     origin, members = get_origin(hint), get_args(hint)
-    return isinstance(origin, type) and issubclass(origin, Sequence) and bool(members) and members[0] is str
+    if origin in (Union, UnionType):
+        return any(map(_is_texts, members))
+    if origin is Annotated:
+        return _is_texts(members[0])
+    return isinstance(origin, type) and issubclass(origin, Sequence) and members[:1] == (str,)
 
 
 class Grading:

@@ -279,5 +279,7 @@ class FunctionalMetric(Generic[P, R]):
             return self._later(returned)
         return self._grading.verdict(*self._call.read(returned))
 
-    async def _later(self, returned: Awaitable[Any]) -> Verdict:
-        return self._grading.verdict(*self._call.read(await returned))
+    async def _later(self, returned: Any) -> Verdict:
+        while inspect.isawaitable(returned):  # a coroutine may return another
+            returned = await returned
+        return self._grading.verdict(*self._call.read(returned))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
@@ -84,7 +84,7 @@ def test_inputs_are_other_tools_words_too() -> None:
 
 
 def test_documents_are_texts_where_texts_are_asked_for_and_dicts_elsewhere() -> None:
-    def texts(contexts: Sequence[str], documents: tuple[str, ...]) -> Any:
+    def texts(contexts: Sequence[str] | None, documents: Annotated[tuple[str, ...], "any"]) -> Any:
         return contexts, documents
 
     def dicts(contexts: list[dict[str, Any]], documents: Any) -> Any:
