@@ -1,5 +1,6 @@
 """A file's ``metrics``: options, parameters, and whole trees."""
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,14 @@ def test_an_aggregate_may_be_a_function_of_the_applications(tmp_path: Path) -> N
 def test_what_is_wrong_is_named_with_its_place(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(sg.ConfigError, match=said):
         placed(tmp_path, f"metrics: {text}")
+
+
+def test_the_readmes_tree_is_one(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "tree:" in block]
+    text = block.replace("acme.metrics:Brief", "HERE:Long").replace("at_most", "at_least")
+    cites, quality = placed(tmp_path, text)
+    assert scores(cites, "It is so [1].")["cites"].value == 1
+    found = scores(quality, "x" * 40)
+    assert {"quality.Long", "quality.json_valid", "quality.pii", "quality.refusal"} <= set(found)
+    assert found["quality"].value == 0.75
