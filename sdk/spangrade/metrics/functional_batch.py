@@ -234,7 +234,10 @@ async def in_tasks(
             done += 1
             progress.at(done)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(items))):
-            group.create_task(serve())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(items))):
+                group.create_task(serve())
+    except BaseExceptionGroup as several:  # only interruptions come through `work`, each as good as the other
+        raise several.exceptions[0] from None
     return found

@@ -128,7 +128,11 @@ class Inputs:
         fields: dict[str, str] = {}
         definitions: dict[str, Any] = {}
         for at, (name, parameter) in enumerate(self.parameters.items()):
-            field = f"p{at}" if name.startswith("_") or hasattr(BaseModel, name) else name
+            field = name
+            if name.startswith("_") or hasattr(BaseModel, name):  # which no field of a model can be called
+                field = f"p{at}"
+                while field in self.parameters:
+                    field += "_"
             fields[name] = field
             definitions[field] = _definition(parameter, types_[name], _REST if name == self._rest else name)
         model = create_model(f"{self._name}_inputs", __config__=_CONFIG, **definitions)

@@ -51,7 +51,13 @@ class _Loop:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while True:
+            try:
+                self.loop.run_forever()
+            except BaseException:  # noqa: BLE001, S110 - a SystemExit in a task: whoever awaits that has it too
+                pass
+            if self.loop.is_closed():
+                return
 
     def call(self, what: Callable[..., object], *args: Any) -> bool:
         """False when somebody has closed the loop."""

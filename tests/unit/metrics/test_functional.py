@@ -384,9 +384,10 @@ def test_an_interruption_is_no_result(interruption: type[BaseException]) -> None
     async def stopped_later() -> str:
         raise interruption
 
-    for run in (stopped.score, stopped_later.score, lambda: stopped.batch_score([{}] * 4)):
-        with pytest.raises(interruption):
-            run()
+    for metric in (stopped, stopped_later):
+        for run in (metric.score, lambda m=metric: m.batch_score([{}] * 4)):
+            with pytest.raises(interruption):
+                run()
     assert sg.numeric_metric(_half).score() == 0.5  # the loop that one was on still serves
 
 

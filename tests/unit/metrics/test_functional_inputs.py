@@ -144,11 +144,12 @@ def test_every_kind_of_parameter_is_given_by_name() -> None:
 
 def test_names_that_a_model_cannot_have_are_inputs_like_others() -> None:
     def f(
-        _private: int, json: str, schema: str, model_config: int, copy: int, self: str, cls: str, args: int
+        _private: int, p0: int, json: str, schema: str, model_config: int, copy: int, self: str, cls: str, args: int
     ) -> None: ...
 
     given = {
         "_private": 1,
+        "p0": 0,
         "json": "j",
         "schema": "s",
         "model_config": 2,
