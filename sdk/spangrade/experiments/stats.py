@@ -29,7 +29,7 @@ FEW_DIFFERENT: Final = 6
 
 _CELLS: Final = 250_000  # numbers drawn at a time: bounds the memory of a resample (about 5 MB)
 _FEW_KINDS: Final = 8  # at most one kind of unit to so many units, for kinds to be drawn in place of units
-_MOST_DRAWS: Final = 200_000_000  # past this (20,000 items at 10,000 resamples) resamples are fewer, and say so
+_MOST_DRAWS: Final = 50_000_000  # past this (5,000 items at 10,000 resamples) resamples are fewer, and say so
 _LEAST_RESAMPLES: Final = 1_000
 _NORMAL: Final = NormalDist()
 
@@ -98,7 +98,7 @@ def mean_interval(
         values: one per item, finite, shape (n,).
         clusters: the group of each item, as long as ``values``; None: every item is its own.
         confidence: between 0 and 1, default 0.95.
-        resamples: default 10,000; above 20,000 units fewer are drawn, and the result says how many.
+        resamples: default 10,000; above 5,000 units fewer are drawn, and the result says how many.
         seed: of the generator; recorded by whoever keeps the interval.
     """
     np = need_numpy()
