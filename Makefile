@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional fuzz clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional bench-metrics fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -60,6 +60,10 @@ fuzz: $(VENV)/.stamp-dev
 # Beside ragas 0.4.3, which is installed in a venv of its own the first time.
 bench-functional: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.functional $(ARGS)
+
+# How good the built-in metrics are, on the labelled sets in ../shared/data (says what is missing); about five minutes.
+bench-metrics: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.metrics $(ARGS)
 
 bench-plumbing: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.metrics_plumbing $(ARGS)
