@@ -68,7 +68,7 @@ def _rows(
     names_a, names_b = a.names(), b.names()
     for name in dict.fromkeys([*names_a, *names_b]):
         for key_a, key_b in _partners(names_a.get(name, []), names_b.get(name, [])):
-            record = (b.record(key_b) if key_b else None) or a.record(key_a or "")
+            record = (b.record(key_b, name) if key_b else None) or a.record(key_a or "", name)
             row = ScoreComparison(name, lower_is_better=record.lower_is_better, verdict=record.verdict)
             if key_a is None or key_b is None:
                 yield _one_sided(row, a, b, key_a, key_b)
@@ -82,7 +82,7 @@ def _rows(
                 first, second = side(series_a, measure), side(series_b, measure)
                 yield replace(row, status="config mismatch", reason=reason, measure=measure, a=first, b=second)
                 continue
-            mine = a.record(key_a)
+            mine = a.record(key_a, name)
             row = replace(row, verdict=row.verdict and mine.verdict, cautions=tuple(mismatch.cautions(mine, record)))
             yield contrast(row, series_a, series_b, method)
             plain = replace(row, cautions=())

@@ -207,6 +207,7 @@ def _scores_of(item: ItemResult, end: PairEnd) -> Iterator[ScoreResult]:
             structured=freeze(graded.structured),
             metadata=freeze(snapshot(graded.metadata)),
             path=graded.path,
+            rule=graded.rule,
             duration_s=record.duration_s,
             details=freeze(snapshot(dict(record.details))),
             score_id=record.score_id if item.trace_id is not None else None,

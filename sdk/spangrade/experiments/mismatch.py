@@ -12,7 +12,7 @@ def mismatch(name: str, a: SideScores, key_a: str, b: SideScores, key_b: str) ->
 
     They cannot when version, configuration, kind, target or direction differ, or when other judge models answered.
     """
-    mine, yours = a.record(key_a), b.record(key_b)
+    mine, yours = a.record(key_a, name), b.record(key_b, name)
     if _identity(mine) != _identity(yours):
         return f"a has {_described(mine, yours)}, b has {_described(yours, mine)}"
     answered_a, answered_b = _models(name, a, key_a), _models(name, b, key_b)

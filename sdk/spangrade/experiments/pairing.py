@@ -53,9 +53,12 @@ class SideScores:
         """The item's first run: its dataset fields are those of every run."""
         return self.runs[item_id][0]
 
-    def record(self, key: str) -> EvaluatorRecord:
-        """Who stands behind an evaluator's key."""
-        return self._evaluators.get(key) or EvaluatorRecord(name=key.partition("@")[0])
+    def record(self, key: str, name: str | None = None) -> EvaluatorRecord:
+        """Who stands behind an evaluator's key; with the threshold and direction of its score ``name``, where that has its own."""
+        found = self._evaluators.get(key) or EvaluatorRecord(name=key.partition("@")[0])
+        if name is None:
+            return found
+        return found.ruled(next((score.rule for score in self.given(name, key) if score.rule is not None), None))
 
     def names(self) -> dict[str, list[str]]:
         """The evaluators' keys behind each score name, in the evaluators' order.

@@ -1,12 +1,13 @@
 """What an experiment leaves behind: its run, its evaluators, its items, and a score or a reason for every pair."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo, Kind
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import FrozenDict
+from spangrade.model.score import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class ScoreResult:
         structured: a list or dict value, plain JSON.
         metadata: what the evaluator added.
         path: which leaf of which tree gave it (``tree/branch/leaf``), for a composite metric.
+        rule: the leaf's own threshold and direction; None: the evaluator's count.
         duration_s: seconds that the evaluator took; None where that is not known.
         details: how it came about (``spangrade.judge.model`` and the like).
         score_id: the score's id on the wire; None where it was not sent.
@@ -48,6 +50,7 @@ class ScoreResult:
     structured: Any = None
     metadata: Mapping[str, Any] = field(default_factory=FrozenDict)
     path: str | None = None
+    rule: Rule | None = None
     duration_s: float | None = None
     details: Mapping[str, Any] = field(default_factory=FrozenDict)
     score_id: str | None = None
@@ -126,6 +129,12 @@ class EvaluatorRecord:
     def key(self) -> str:
         """``name@confighash``, as on the wire."""
         return f"{self.name}@{self.config_hash}" if self.config_hash else self.name
+
+    def ruled(self, rule: Rule | None) -> "EvaluatorRecord":
+        """The same with the threshold and direction of one of its scores."""
+        if rule is None:
+            return self
+        return replace(self, threshold=rule.threshold, lower_is_better=rule.lower_is_better, verdict=rule.verdict)
 
     @classmethod
     def of(

@@ -53,17 +53,23 @@ class Results:
             KeyError: there is no such score; the message says which there are.
         """
         self._check_name(name)
-        return [score for item in self.items for score in item.scores if score.name == name]
+        line = self._summary.get(name)
+        of, key = (name, None) if line is None else (line.score, line.evaluator)
+        every = (score for item in self.items for score in item.scores)
+        return [score for score in every if score.name == of and key in (None, score.evaluator)]
 
     def evaluator(self, name: str) -> EvaluatorRecord:
-        """Who gives the score of that name.
+        """Who gives the score of that name; of a leaf of a tree, with the leaf's threshold and direction.
 
         Raises:
             KeyError: as `scores`.
         """
         self._check_name(name)
-        key = self._summary[name].evaluator
-        return next(record for record in self.evaluators if record.key == key)
+        scores = self.scores(name)
+        line = self._summary.get(name)
+        key = line.evaluator if line is not None else scores[0].evaluator
+        record = next(record for record in self.evaluators if record.key == key)
+        return record.ruled(next((score.rule for score in scores if score.rule is not None), None))
 
     @property
     def failures(self) -> list[ItemResult]:
@@ -71,7 +77,7 @@ class Results:
         return [item for item in self.items if item.error is not None]
 
     def _check_name(self, name: str) -> None:
-        if name not in self._summary:
+        if name not in self._summary and not any(item.score(name) for item in self.items):
             raise KeyError(f"no score {name!r}; there are {', '.join(self._summary) or 'none'}")
 
     def __str__(self) -> str:

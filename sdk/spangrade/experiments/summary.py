@@ -13,7 +13,8 @@ class ScoreSummary:
     """One score name over all items and repeats.
 
     Attributes:
-        name: the score's.
+        name: the score's; ``name@confighash`` for another evaluator's score of the same name.
+        score: the score's own name.
         evaluator: `EvaluatorRecord.key` of who gave it.
         n: scored (item, repeat) pairs.
         items: distinct items among them.
@@ -26,6 +27,7 @@ class ScoreSummary:
     """
 
     name: str
+    score: str
     evaluator: str
     n: int = 0
     items: int = 0
@@ -40,25 +42,35 @@ class ScoreSummary:
 
 
 def summarise(items: Sequence[ItemResult], evaluators: Iterable[EvaluatorRecord]) -> dict[str, ScoreSummary]:
-    """A `ScoreSummary` for each score name, in the evaluators' order; an evaluator that never came to a score, or whose
-    scores have other names than its own (``metric.key``), has a line of its own only where something of it failed."""
-    by_name: dict[str, list[ScoreResult]] = {}
+    """A `ScoreSummary` for each score name, in the evaluators' order. Where an evaluator that gives several (``metric.key``)
+    failed as a whole, each of them did; one that never came to any score has a line under its own name."""
+    given: dict[str, dict[str, list[ScoreResult]]] = {}  # by evaluator and name
     for item in items:
         for score in item.scores:
-            by_name.setdefault(score.name, []).append(score)
-    order: list[tuple[str, str]] = []
-    for evaluator in evaluators:
-        names = [name for name, scores in by_name.items() if scores[0].evaluator == evaluator.key]
-        order.extend((name, evaluator.key) for name in names or [evaluator.name])
+            given.setdefault(score.evaluator, {}).setdefault(score.name, []).append(score)
     not_run = sum(item.error is not None for item in items)
-    return {name: _line(name, key, by_name.get(name, []), not_run) for name, key in order}
+    lines: dict[str, ScoreSummary] = {}
+    for evaluator in evaluators:
+        mine = given.get(evaluator.key, {})
+        several = {name: scores for name, scores in mine.items() if name != evaluator.name or _any_scored(scores)}
+        # Where it gives several scores and came to none, none of them is there.
+        whole = [] if evaluator.name in several else mine.get(evaluator.name, [])
+        for name, scores in (several or {evaluator.name: []}).items():
+            label = name if name not in lines else f"{name}@{evaluator.config_hash}"
+            lines[label] = _line(label, name, evaluator.key, [*scores, *whole], not_run)
+    return lines
 
 
-def _line(name: str, evaluator: str, scores: Sequence[ScoreResult], not_run: int) -> ScoreSummary:
+def _any_scored(scores: Iterable[ScoreResult]) -> bool:
+    return any(score.outcome is Outcome.SCORED for score in scores)
+
+
+def _line(label: str, name: str, evaluator: str, scores: Sequence[ScoreResult], not_run: int) -> ScoreSummary:
     scored = [score for score in scores if score.outcome is Outcome.SCORED]
     verdicts = [score for score in scored if score.passed is not None]
     return ScoreSummary(
-        name=name,
+        name=label,
+        score=name,
         evaluator=evaluator,
         n=len(scored),
         items=len({score.item_id for score in scored}),

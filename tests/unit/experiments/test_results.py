@@ -2,17 +2,19 @@
 
 import json
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pandas
 import pytest
 from tests.unit.experiments.made import BOOM, failed, item, results, scored
 
+from spangrade import compare
 from spangrade.errors import ConfigError
 from spangrade.experiments.records import EvaluatorRecord, ItemResult, RunRecord, ScoreResult
 from spangrade.experiments.results import Results
 from spangrade.model.outcome import Outcome
+from spangrade.model.score import Rule
 
 
 def rich() -> Results:
@@ -155,3 +157,34 @@ def test_to_pandas_has_a_row_for_every_score_and_one_for_a_run_without() -> None
     assert frame["task_error"][3] == "ValueError: boom"
     assert frame["config_hash"][0] == "1"
     assert list(Results().to_pandas().columns)[:3] == ["item_id", "repeat", "score"]
+
+
+def test_where_an_evaluator_of_several_scores_failed_as_a_whole_each_of_them_is_missing() -> None:
+    made = results(
+        item(scored("a", 1.0, True, name="m.x", evaluator="m"), scored("a", 2.0, name="m.y", evaluator="m")),
+        item(failed("b")),
+    )
+    assert made.names() == ["m.x", "m.y"]
+    assert [(line.n, line.errors) for line in made.summary().values()] == [(1, 1), (1, 1)]
+    assert [score.item_id for score in made.scores("m")] == ["b"]
+
+
+def test_a_leaf_of_a_tree_has_its_own_threshold_and_direction(tmp_path: Path) -> None:
+    leaf = scored("a", 3.0, True, name="t.words", evaluator="t", rule=Rule(5.0, True, True), path="t/words")
+    made = results(item(leaf), evaluators=(EvaluatorRecord("t", threshold=0.5),))
+    record = made.evaluator("t.words")
+    assert (record.threshold, record.lower_is_better) == (5.0, True)
+    made.save(tmp_path / "r.json")
+    assert Results.load(tmp_path / "r.json") == made
+    worse = results(item(replace(leaf, value=9.0)), evaluators=(EvaluatorRecord("t", threshold=0.5),))
+    assert compare(made, worse)["t.words"].lower_is_better
+
+
+def test_two_evaluators_of_one_name_are_told_apart_by_their_config() -> None:
+    made = results(
+        item(scored("a", 1.0, evaluator="m@1"), scored("a", 3.0, evaluator="m@2")),
+        evaluators=(EvaluatorRecord("m", config_hash="1"), EvaluatorRecord("m", config_hash="2")),
+    )
+    assert {name: line.mean for name, line in made.summary().items()} == {"m": 1.0, "m@2": 3.0}
+    assert [score.value for score in made.scores("m@2")] == [3.0]
+    assert made.evaluator("m@2").config_hash == "2"

@@ -74,7 +74,7 @@ def facts(run: RunRecord, runs: int) -> Iterator[tuple[str, str]]:
 def _row(results: "Results", side: SideScores, name: str) -> dict[str, Any]:
     line = results.summary()[name]
     record = results.evaluator(name)
-    scores = [side.score(name, record.key, item_id) for item_id in side.runs]
+    scores = [side.score(line.score, record.key, item_id) for item_id in side.runs]
     numbers = [score.value for score in scores if score.value is not None]
     rates = [score.rate for score in scores if score.rate is not None]
     row: dict[str, Any] = {
@@ -107,7 +107,9 @@ def _row(results: "Results", side: SideScores, name: str) -> dict[str, Any]:
 def _figures(results: "Results", side: SideScores, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name in names:
         record = results.evaluator(name)
-        scores = [score for score in side.given(name, record.key) if score.outcome is Outcome.SCORED]
+        scores = [
+            score for score in side.given(results.summary()[name].score, record.key) if score.outcome is Outcome.SCORED
+        ]
         values = [(score.value, score.passed) for score in scores if score.value is not None]
         if values:
             spread = histogram.Spread(name, values, record.threshold, record.lower_is_better)

@@ -8,6 +8,7 @@ from spangrade.experiments.comparison_table import figure
 from spangrade.experiments.records import EvaluatorRecord, ItemResult, ScoreResult
 from spangrade.experiments.report.texts import Text, text_of
 from spangrade.model.outcome import Outcome
+from spangrade.model.score import Rule
 
 if TYPE_CHECKING:
     from spangrade.experiments.results import Results
@@ -72,13 +73,16 @@ def badness(results: "Results") -> dict[int, tuple[float, ...]]:
     """For each run by its place: what to sort by, the worst first. Failed tasks, then failures and failed verdicts, then low ranks."""
     records = {record.key: record for record in results.evaluators}
     by_name: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    rules: dict[tuple[str, str], Rule | None] = {}
     for place, item in enumerate(results.items):
         for score in item.scores:
             if score.value is not None:
                 by_name.setdefault((score.name, score.evaluator), []).append((score.value, place))
+                rules.setdefault((score.name, score.evaluator), score.rule)
     ranks: dict[int, list[float]] = {}
-    for (_, key), placed in by_name.items():
+    for (name, key), placed in by_name.items():
         record = records.get(key)
+        record = None if record is None else record.ruled(rules.get((name, key)))
         if record is not None and not record.verdict:
             continue
         sign = -1.0 if record is not None and record.lower_is_better else 1.0
