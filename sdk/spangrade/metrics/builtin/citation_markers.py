@@ -185,7 +185,7 @@ def _lenticular(text: str, library: Library) -> Iterator[Marker]:
             continue
         document = library.by_label(label) if document is None else document
         if document is not None or dagger or _ID_LIKE.match(label):
-            yield Marker(*found.span(), f"【{inner.strip()[:60]}】", document)
+            yield Marker(*found.span(), found.group()[:64], document)
 
 
 def _parentheses(text: str, library: Library) -> Iterator[Marker]:

@@ -134,7 +134,7 @@ def _price(call: Mapping[str, Any], own: Mapping[str, Mapping[str, Decimal]], pr
     if mine is not None:
         read, written = call["cache_read_tokens"] or 0, call["cache_write_tokens"] or 0
         plain = max(call["input_tokens"] - read - written, 0)
-        spent = (
+        spent: Decimal = (
             plain * mine["input"]
             + read * mine.get("cache_read", mine["input"])
             + written * mine.get("cache_write", mine["input"])

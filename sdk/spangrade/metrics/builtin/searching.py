@@ -88,6 +88,7 @@ class Pattern:
 
 def flag_names(flags: Any, what: str) -> tuple[str, ...]:
     """Names of flags in a fixed order, or `ConfigError`."""
+    given = flags
     if isinstance(flags, str):
         flags = [_LETTERS.get(letter, letter) for letter in flags] if flags.islower() else [flags]
     if isinstance(flags, int) and not isinstance(flags, bool):
@@ -99,7 +100,7 @@ def flag_names(flags: Any, what: str) -> tuple[str, ...]:
     else:
         names, known = [], False
     if not known:
-        raise ConfigError(f"{what}: flags {flags!r} are not flags of re; give for example 'im' or ['IGNORECASE']")
+        raise ConfigError(f"{what}: flags {given!r} are not flags of re; give for example 'im' or ['IGNORECASE']")
     return tuple(sorted(set(names)))
 
 

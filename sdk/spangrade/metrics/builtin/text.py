@@ -67,7 +67,7 @@ def _document_text(document: Any) -> str:
     if isinstance(document, str):
         return document
     if not isinstance(document, Mapping):
-        return as_text(document)
+        return as_text(document) if isinstance(document, (list, tuple)) else ""
     content = document.get("content")
     if isinstance(content, str):
         return content
