@@ -67,11 +67,12 @@ def _rows(
 ) -> Iterator[ScoreComparison]:
     names_a, names_b = a.names(), b.names()
     for name in dict.fromkeys([*names_a, *names_b]):
-        for key_a, key_b in _partners(names_a.get(name, []), names_b.get(name, [])):
+        for place, (key_a, key_b) in enumerate(_partners(names_a.get(name, []), names_b.get(name, []))):
             record = (b.record(key_b, name) if key_b else None) or a.record(key_a or "", name)
-            row = ScoreComparison(name, lower_is_better=record.lower_is_better, verdict=record.verdict)
+            label = name if place == 0 else f"{name}@{record.config_hash}"
+            row = ScoreComparison(label, lower_is_better=record.lower_is_better, verdict=record.verdict)
             if key_a is None or key_b is None:
-                yield _one_sided(row, a, b, key_a, key_b)
+                yield _one_sided(row, name, a, b, key_a, key_b)
                 continue
             series_a, series_b = (
                 Series({i: side.score(name, key, i) for i in ids}) for side, key in ((a, key_a), (b, key_b))
@@ -105,10 +106,10 @@ def _partners(keys_a: Sequence[str], keys_b: Sequence[str]) -> Iterator[tuple[st
 
 
 def _one_sided(
-    row: ScoreComparison, a: SideScores, b: SideScores, key_a: str | None, key_b: str | None
+    row: ScoreComparison, name: str, a: SideScores, b: SideScores, key_a: str | None, key_b: str | None
 ) -> ScoreComparison:
     where, scores, key = ("a", a, key_a) if key_a is not None else ("b", b, key_b)
-    series = Series({i: scores.score(row.name, key or "", i) for i in scores.runs})
+    series = Series({i: scores.score(name, key or "", i) for i in scores.runs})
     measure = _measure(series, series)
     alone = side(series, measure)
     reason = f"the other side has no score {row.name!r}"

@@ -66,7 +66,7 @@ class ScoreComparison:
     """One score, over all items or over one slice of them.
 
     Attributes:
-        name: the score.
+        name: the score's; of a second evaluator with that name ``name@confighash``.
         by, slice: which slice of which key; None over all items.
         status: ``compared``, or why there is no delta.
         reason: the status in words; a config mismatch names both configurations.

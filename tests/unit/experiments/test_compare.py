@@ -408,6 +408,7 @@ def test_two_configurations_of_one_name_are_paired_by_configuration() -> None:
     assert [row.status for row in compare(two(x, y), two(y, x), **FAST)] == ["compared", "compared"]
     assert [row.status for row in compare(two(x, y), two(y, z), **FAST)] == ["compared", "config mismatch"]
     assert [row.status for row in compare(two(x, y), two(y), **FAST)] == ["compared", "only in a"]
+    assert compare(two(x, y), two(y, z), **FAST).names() == ["m", "m@z"]
 
 
 # --- slices and clusters ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from spangrade.experiments.compare import compare
 from spangrade.experiments.records import EvaluatorRecord, ItemResult
 from spangrade.experiments.report import html_of, html_of_comparison, texts
 from spangrade.experiments.results import Results
+from spangrade.model.score import Rule
 
 VOID = {"meta", "input"}
 
@@ -190,6 +191,38 @@ def test_the_filter_knows_every_outcome_of_every_item() -> None:
     assert told[1] == "0:fail 1:pass 2:none"
     assert [a["value"] for a in page.all("option")][:4] == ["", "0", "1", "2"]
     assert page.all("form")[0].get("hidden", "absent") is None  # shown by the script, without which it would do nothing
+
+
+def test_two_evaluators_of_one_name_and_one_of_several_scores_are_told_apart() -> None:
+    evaluators = (EvaluatorRecord("m", config_hash="x"), EvaluatorRecord("m", config_hash="y"), EvaluatorRecord("s"))
+    rows = [
+        item(
+            scored(f"q{i}", 1.0, True, evaluator="m@x"),
+            scored(f"q{i}", 0.0, False, evaluator="m@y"),
+            *(
+                [failed(f"q{i}", name="s")]
+                if i
+                else [scored("q0", 1.0, True, name=n, evaluator="s") for n in ("s.a", "s.b")]
+            ),
+        )
+        for i in range(2)
+    ]
+    made = results(*rows, evaluators=evaluators)
+    assert [a["data-s"] for a in Reader(html_of(made)).all("details", **{"class": "item"})] == [
+        "0:pass 1:fail 2:error 3:error",
+        "0:pass 1:fail 2:pass 3:pass",
+    ]
+    compared = Reader(both(made, made))
+    assert [a["data-s"] for a in compared.all("details", **{"class": "item"})] == [
+        "0:same 1:same 2:same 3:same",
+        "0:same 1:same 2:unpaired 3:unpaired",
+    ]
+
+
+def test_a_leaf_shows_its_own_threshold() -> None:
+    leaf = scored("q0", 0.4, True, name="tree.leaf", evaluator="tree", path="tree/leaf", rule=Rule(0.7, True, True))
+    text = Reader(html_of(results(item(leaf), evaluators=(EvaluatorRecord("tree", threshold=0.1),)))).text
+    assert "by tree · metric · passes at 0.7 or less · in tree/leaf" in text
 
 
 def test_repeats_are_told_apart() -> None:

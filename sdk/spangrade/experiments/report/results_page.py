@@ -13,7 +13,7 @@ from spangrade.experiments.pairing import SideScores
 from spangrade.experiments.records import ItemResult, RunRecord
 from spangrade.experiments.report import comparison_page, histogram, intervals
 from spangrade.experiments.report.render import rendered
-from spangrade.experiments.report.scores import badness, score_line, tokens, tone
+from spangrade.experiments.report.scores import badness, places, score_line, tokens, tone
 from spangrade.experiments.report.texts import MAX_ITEMS, MAX_PAGE_CHARS, Text, glance_of, moment, text_of
 from spangrade.experiments.stats import mean_interval, rate_interval
 from spangrade.model.outcome import Outcome
@@ -35,7 +35,7 @@ def page(results: "Results") -> str:
     names = results.names()
     side = SideScores(results)
     rows = [_row(results, side, name) for name in names]
-    items, left_out = _cards(results, names)
+    items, left_out = _cards(results)
     baseline = results.comparison if isinstance(results.comparison, Comparison) else None
     return rendered(
         "results.html",
@@ -129,10 +129,11 @@ def _labels(labels: Counter[str]) -> list[tuple[str, int, Markup]]:
     return [(label, count, intervals.share_strip(label, count / total)) for label, count in labels.most_common(12)]
 
 
-def _cards(results: "Results", names: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
+def _cards(results: "Results") -> tuple[list[dict[str, Any]], int]:
     """The items, the worst first, as many as fit; and how many are left out."""
     order = sorted(badness(results).items(), key=lambda pair: (pair[1], pair[0]))
     records = {record.key: record for record in results.evaluators}
+    at = places(results)
     cards: list[dict[str, Any]] = []
     room = MAX_PAGE_CHARS
     for place, _ in order:
@@ -148,7 +149,7 @@ def _cards(results: "Results", names: Sequence[str]) -> tuple[list[dict[str, Any
                 "id": item.item_id,
                 "run": item.repeat + 1 if results.run.repeats > 1 else None,
                 "tone": tone(item),
-                "tokens": tokens(lines, names, failed=item.error is not None),
+                "tokens": tokens(item, at),
                 "glance": glance_of(item.input) or glance_of(item.output),
                 "error": None if item.error is None else f"{item.error.type}: {item.error.message}",
                 "fields": fields,

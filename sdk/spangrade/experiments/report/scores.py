@@ -1,6 +1,6 @@
 """What was said of one run of an item, as the page shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,12 @@ class ScoreLine:
     label: str
     why: Text | None
     origin: str
-    outcome: str
 
 
 def score_line(score: ScoreResult, record: EvaluatorRecord | None) -> ScoreLine:
     """A score in words."""
-    outcome, look, verdict = ends(score)
+    record = record and record.ruled(score.rule)
+    _, look, verdict = ends(score)
     label = score.label or ""
     why = score.explanation if score.outcome is Outcome.SCORED else score.reason
     said = text_of(why)
@@ -44,7 +44,6 @@ def score_line(score: ScoreResult, record: EvaluatorRecord | None) -> ScoreLine:
         label="" if label in ("pass", "fail") and score.passed is not None else label or score.error_type or "",
         why=said,
         origin=_origin(score, record),
-        outcome=outcome,
     )
 
 
@@ -101,11 +100,27 @@ def badness(results: "Results") -> dict[int, tuple[float, ...]]:
     return found
 
 
-def tokens(lines: Sequence[ScoreLine], names: Sequence[str], *, failed: bool) -> str:
-    """What the page's filter looks at: ``0:pass 2:error``, the scores by their place among ``names``."""
-    places = {name: place for place, name in enumerate(names)}
-    found = [f"{places[line.name]}:{line.outcome}" for line in lines if line.name in places]
-    return " ".join([*found, *(f"{place}:error" for place in places.values() if failed)])
+def places(results: "Results") -> dict[tuple[str, str], list[int]]:
+    """Where the scores of a name and evaluator stand among the results' names.
+
+    An evaluator of several scores that failed as a whole did so under its own name, and for all of them.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    whole: dict[str, list[int]] = {}
+    for place, line in enumerate(results.summary().values()):
+        found[line.score, line.evaluator] = [place]
+        whole.setdefault(line.evaluator, []).append(place)
+    for record in results.evaluators:
+        found.setdefault((record.name, record.key), whole.get(record.key, []))
+    return found
+
+
+def tokens(item: ItemResult, at: Mapping[tuple[str, str], Sequence[int]]) -> str:
+    """What the page's filter looks at: ``0:pass 2:error``, the scores by their place among the names."""
+    if item.error is not None:
+        return " ".join(f"{place}:error" for place in sorted({place for some in at.values() for place in some}))
+    found = ((place, ends(score)[0]) for score in item.scores for place in at.get((score.name, score.evaluator), ()))
+    return " ".join(f"{place}:{outcome}" for place, outcome in found)
 
 
 def _origin(score: ScoreResult, record: EvaluatorRecord | None) -> str:
