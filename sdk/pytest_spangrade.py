@@ -52,6 +52,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture
 def spangrade(request: pytest.FixtureRequest) -> Any:
     """Grade samples and datasets in a test: ``score``, ``assert_score``, ``evaluate``, ``assert_results``."""
-    from spangrade.experiments import pytest_plugin
+    from spangrade.experiments.pytest_grader import Grader
 
-    return pytest_plugin.Grader(request)
+    return Grader(request)

@@ -31,6 +31,9 @@ class Ran:
     def __contains__(self, text: str) -> bool:
         return text in self.text
 
+    def __repr__(self) -> str:
+        return self.text
+
 
 class Folder:
     def __init__(self, path: Path) -> None:
