@@ -1,12 +1,13 @@
 """Class metrics and trees as the pipeline's `Evaluator`: identity, and results by name → a `Verdict`."""
 
+import inspect
 from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from spangrade.metrics.base import BaseMetric, described, identity, wire_name
 from spangrade.metrics.composite import CompositeMetric
-from spangrade.metrics.leaf import EvaluatorLeaf, LeafRun, is_async, run_leaf
+from spangrade.metrics.leaf import EvaluatorLeaf, LeafRun, LeafRunner, is_async
 from spangrade.metrics.source import source_hash
 from spangrade.metrics.tree_plan import check_complete, plan_of, spec_of
 from spangrade.metrics.tree_run import TreeRun, run
@@ -14,7 +15,7 @@ from spangrade.model.evaluator import Evaluator, EvaluatorInfo, Failure, Verdict
 from spangrade.model.sample import Sample
 from spangrade.model.score import Graded, Skip
 
-Named = TypeVar("Named", Graded, Failure)
+Given = TypeVar("Given", Graded, Failure)
 
 
 class ClassEvaluator:
@@ -38,6 +39,7 @@ class ClassEvaluator:
         self.is_async = is_async(metric)
         self.source_hash = source_of(metric)
         self.__doc__ = type(metric).__doc__
+        self._run = LeafRunner(metric, self._name)
 
     def evaluate(self, sample: Sample) -> Verdict | Awaitable[Verdict]:
         """The verdict on one sample; an awaitable of it, of an async metric.
@@ -46,22 +48,25 @@ class ClassEvaluator:
             Skip: a required field is empty, or every result is None.
             ReturnError: the metric returned no dict of results.
         """
-        found = run_leaf(self.metric, sample)
-        return self._verdict(found) if isinstance(found, LeafRun) else self._later(found)
+        returned = self._run.returned(sample)
+        number = self._run.one_number(returned)
+        if number is not None:
+            return number
+        if inspect.isawaitable(returned):
+            return self._later(returned)
+        return _verdict(self._run.read(returned))
 
-    async def _later(self, found: Awaitable[LeafRun]) -> Verdict:
-        return self._verdict(await found)
-
-    def _verdict(self, found: LeafRun) -> Verdict:
-        if not found.scores and not found.failures:
-            raise Skip(found.skipped or "every result was skipped")
-        return Verdict(
-            tuple(replace(g, name=self._name(g.name)) for g in found.scores),
-            failures=tuple(replace(f, name=self._name(f.name)) for f in found.failures),
-        )
+    async def _later(self, returned: Any) -> Verdict:
+        return _verdict(await self._run.later(returned))
 
     def _name(self, key: str) -> str:
         return self.info.name if key == self._key else f"{self.info.name}.{key}"
+
+
+def _verdict(found: LeafRun) -> Verdict:
+    if not found.scores and not found.failures:
+        raise Skip(found.skipped or "every result was skipped")
+    return Verdict(tuple(found.scores), failures=tuple(found.failures))
 
 
 class TreeEvaluator:
@@ -79,6 +84,7 @@ class TreeEvaluator:
         self.tree = tree
         self._plan = plan_of(tree)
         self._path = tree.result_key
+        self._whole = None if tree.aggregate is None else tree.result_key  # the key of its one number
         check_complete(self._plan)
         self.info: EvaluatorInfo
         self.info, limit = described(tree, wire_name(tree), {"tree": spec_of(tree)})
@@ -99,7 +105,7 @@ class TreeEvaluator:
         missing = sample.missing(self.info.requires)
         if missing:
             raise Skip(f"{', '.join(missing)} missing")
-        found = run(self._plan, sample)
+        found = run(self._plan, sample, self._name)
         return self._verdict(found) if isinstance(found, TreeRun) else self._later(found)
 
     async def _later(self, found: Awaitable[TreeRun]) -> Verdict:
@@ -110,16 +116,16 @@ class TreeEvaluator:
             reasons = list(dict.fromkeys(found.skipped.values()))
             raise Skip(reasons[0] if len(reasons) == 1 else "every metric of the tree was skipped")
         return Verdict(
-            tuple(self._named(graded) for graded in found.scores),
-            failures=tuple(self._named(failure) for failure in found.failures),
+            tuple(self._own(graded) for graded in found.scores),
+            failures=tuple(self._own(failure) for failure in found.failures),
         )
 
-    def _named(self, one: Named) -> Named:
-        whole = one.path == self._path
+    def _name(self, key: str) -> str:
+        return self.info.name if key == self._whole else f"{self.info.name}.{key}"
+
+    def _own(self, one: Given) -> Given:
         # The tree's own threshold and direction are the evaluator's; each leaf has its own.
-        return replace(
-            one, name=self.info.name if whole else f"{self.info.name}.{one.name}", rule=None if whole else one.rule
-        )
+        return replace(one, rule=None) if one.path == self._path else one
 
 
 def evaluator_of(metric: BaseMetric[Any]) -> Evaluator:

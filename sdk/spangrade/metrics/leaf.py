@@ -1,9 +1,9 @@
 """One metric of a tree, or one by itself, run on one sample: its results by name, as they are and as scores."""
 
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from spangrade._values import bounded, type_name
 from spangrade.errors import ConfigError
@@ -11,7 +11,9 @@ from spangrade.metrics.base import BaseMetric, argument_for, rule_of
 from spangrade.model.evaluator import Evaluator, Failure, Verdict
 from spangrade.model.returned import ScoreReader
 from spangrade.model.sample import Sample
-from spangrade.model.score import MAX_EXPLANATION, Graded, ReturnError, Rule, Score, Skip
+from spangrade.model.score import MAX_EXPLANATION, MAX_SCORES, Graded, ReturnError, Score, Skip
+
+_NUMBERS: Final = frozenset((float, int, bool))
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class EvaluatorLeaf(BaseMetric[Any]):
 
     def evaluate(self, sample: Sample, /) -> Any:
         """The values by name: the scores' value, label, or structured value."""
-        found = run_leaf(self, sample)
+        found = LeafRunner(self)(sample)
         return found.raw if isinstance(found, LeafRun) else _raw_later(found)
 
 
@@ -53,29 +55,116 @@ async def _raw_later(found: Awaitable[LeafRun]) -> dict[str, Any]:
 
 
 def is_async(metric: BaseMetric[Any]) -> bool:
-    """Whether `run_leaf` is known to return an awaitable."""
+    """Whether a `LeafRunner` is known to return an awaitable."""
     if isinstance(metric, EvaluatorLeaf):
         return metric.evaluator.is_async
     return metric._signature is not None and metric._signature.is_async
 
 
-def run_leaf(metric: BaseMetric[Any], given: Any) -> LeafRun | Awaitable[LeafRun]:
-    """Run one metric on a `Sample` or a text. What it raises is raised, `Skip` too."""
-    if isinstance(metric, EvaluatorLeaf):
-        returned = metric.evaluator.evaluate(given if isinstance(given, Sample) else Sample(output=given))
-        return _verdict_later(returned) if inspect.isawaitable(returned) else _of_verdict(returned)
-    if isinstance(given, Sample) and metric.requires:
-        missing = given.missing([metric.requires] if isinstance(metric.requires, str) else metric.requires)
-        if missing:
-            raise Skip(f"{', '.join(missing)} missing")
-    returned = metric.evaluate(argument_for(metric, given))
-    return _later(metric, returned) if inspect.isawaitable(returned) else read_results(metric, returned)
+class LeafRunner:
+    """Runs one metric, on a `Sample` or a text, and reads what it returns; made once, used for every sample.
 
+    Args:
+        metric: changes to its options afterwards are not seen.
+        named: a result's key → its score's name; default the key itself.
+    """
 
-async def _later(metric: BaseMetric[Any], returned: Any) -> LeafRun:
-    while inspect.isawaitable(returned):  # a coroutine may return another
-        returned = await returned
-    return read_results(metric, returned)
+    def __init__(self, metric: BaseMetric[Any], named: Callable[[str], str] = str) -> None:
+        self.metric = metric
+        self.rule = rule_of(metric)
+        self._named = named
+        self._requires = (metric.requires,) if isinstance(metric.requires, str) else tuple(metric.requires)
+        self._wrong = None if metric._shape is None else metric._shape.wrong
+        self._evaluator = metric.evaluator if isinstance(metric, EvaluatorLeaf) else None
+        self._readers: dict[str, ScoreReader] = {}
+
+    def __call__(self, given: Any) -> LeafRun | Awaitable[LeafRun]:
+        """What it gave. What it raises is raised, `Skip` too."""
+        if self._evaluator is not None:
+            verdict = self._evaluator.evaluate(given if isinstance(given, Sample) else Sample(output=given))
+            return _verdict_later(verdict) if inspect.isawaitable(verdict) else _of_verdict(verdict)
+        returned = self.returned(given)
+        if type(returned) is not dict and inspect.isawaitable(returned):
+            return self.later(returned)
+        return self.read(returned)
+
+    def returned(self, given: Any) -> Any:
+        """What `evaluate` returns."""
+        if self._requires and isinstance(given, Sample):
+            missing = given.missing(self._requires)
+            if missing:
+                raise Skip(f"{', '.join(missing)} missing")
+        return self.metric.evaluate(argument_for(self.metric, given))
+
+    async def later(self, returned: Any) -> LeafRun:
+        """`read`, of what is awaited."""
+        while inspect.isawaitable(returned):  # a coroutine may return another
+            returned = await returned
+        return self.read(returned)
+
+    def one_number(self, returned: Any) -> Verdict | None:
+        """The verdict where nothing but one number was returned, under the metric's own key, as most do: the short way."""
+        if type(returned) is dict and len(returned) == 1:
+            ((key, value),) = returned.items()
+            plain = type(value) in _NUMBERS and key == self.metric.result_key
+            if plain and (self._wrong is None or not self._wrong(value, key)):
+                return self._reader(key).number(value)
+        return None
+
+    def read(self, returned: Any) -> LeafRun:
+        """What `evaluate` returned, read. A value of the wrong type is a failure beside the others.
+
+        Raises:
+            ReturnError: it is no dict of results by name.
+        """
+        if not isinstance(returned, Mapping):
+            raise ReturnError(
+                f"evaluate returned {type_name(returned)}, not a dict of results; return self.result(value)"
+            )
+        if not returned:
+            raise ReturnError("evaluate returned an empty dict; return self.result(None) to skip")
+        if len(returned) > MAX_SCORES:
+            raise ReturnError(f"evaluate returned {len(returned)} results; at most {MAX_SCORES} are kept apart")
+        found = LeafRun()
+        for key, value in returned.items():
+            if not isinstance(key, str) or not key:
+                raise ReturnError(
+                    f"evaluate returned a dict with a key of type {type_name(key)}; its keys name the results, as text"
+                )
+            if value is None:
+                found.raw[key] = None
+                continue
+            try:
+                graded = self._graded(key, value)
+            except Skip:
+                continue
+            except ReturnError as fault:
+                found.failures.append(Failure(self._named(key), type(fault).__name__, str(fault)))
+                continue
+            found.raw[key] = value
+            found.scores.append(graded)
+        if not found.scores and not found.failures:
+            found.skipped = "returned None"
+        return found
+
+    def _graded(self, key: str, value: Any) -> Graded:
+        said = self._wrong(value, key) if self._wrong is not None else ""
+        if said:
+            raise ReturnError(f"evaluate returned what is not of the class's type: {said}")
+        reader = self._reader(key)
+        if type(value) in _NUMBERS:
+            return reader.number(value).scores[0]
+        if isinstance(value, tuple):
+            value = list(value)
+        return reader(Score(label=value) if isinstance(value, str) else Score(value)).scores[0]
+
+    def _reader(self, key: str) -> ScoreReader:
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = ScoreReader(self._named(key), self.rule)
+            if len(self._readers) < MAX_SCORES:  # keys are the metric's to make up
+                self._readers[key] = reader
+        return reader
 
 
 async def _verdict_later(returned: Any) -> LeafRun:
@@ -88,50 +177,6 @@ def _of_verdict(verdict: Verdict) -> LeafRun:
         for g in verdict.scores
     }
     return LeafRun(raw, list(verdict.scores), list(verdict.failures))
-
-
-def read_results(metric: BaseMetric[Any], returned: Any) -> LeafRun:
-    """What `evaluate` returned, read. A value of the wrong type is a failure beside the others.
-
-    Raises:
-        ReturnError: it is no dict of results by name.
-    """
-    if not isinstance(returned, Mapping):
-        raise ReturnError(f"evaluate returned {type_name(returned)}, not a dict of results; return self.result(value)")
-    if not returned:
-        raise ReturnError("evaluate returned an empty dict; return self.result(None) to skip")
-    found, rule = LeafRun(raw={}), rule_of(metric)
-    for key, value in returned.items():
-        if not isinstance(key, str) or not key:
-            raise ReturnError(
-                f"evaluate returned a dict with a key of type {type_name(key)}; its keys name the results, as text"
-            )
-        if value is None:
-            found.raw[key] = None
-            continue
-        try:
-            graded = _graded(metric, key, value, rule)
-        except Skip:
-            continue
-        except ReturnError as fault:
-            found.failures.append(Failure(key, type(fault).__name__, str(fault)))
-            continue
-        found.raw[key] = value
-        found.scores.append(graded)
-    if not found.scores and not found.failures:
-        found.skipped = "returned None"
-    return found
-
-
-def _graded(metric: BaseMetric[Any], key: str, value: Any, rule: Rule) -> Graded:
-    shape = metric._shape
-    said = shape.wrong(value, key) if shape is not None else ""
-    if said:
-        raise ReturnError(f"evaluate returned what is not of the class's type: {said}")
-    if isinstance(value, tuple):
-        value = list(value)
-    score = Score(label=value) if isinstance(value, str) else Score(value)
-    return ScoreReader(key, rule)(score).scores[0]
 
 
 def failure_of(name: str, fault: BaseException) -> Failure:

@@ -6,17 +6,18 @@ from typing import Any
 from spangrade.errors import ConfigError
 from spangrade.metrics.aggregate import name_of
 from spangrade.metrics.base import BaseMetric, identity, rule_of
-from spangrade.metrics.leaf import EvaluatorLeaf, is_async
+from spangrade.metrics.leaf import EvaluatorLeaf, LeafRunner, is_async
 from spangrade.metrics.tree import Tree
 from spangrade.model.score import Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A metric, and where it stands: ``tree/branch/leaf``."""
+    """A metric, what runs it, and where it stands: ``tree/branch/leaf``."""
 
     metric: BaseMetric[Any]
     path: str
+    run: LeafRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _visit(tree: Any, path: str, leaves: list[Leaf], wholes: list[Whole]) -> lis
         if isinstance(child, Tree):
             given = _visit(child, at, leaves, wholes)
         else:
-            leaves.append(Leaf(child, at))
+            leaves.append(Leaf(child, at, LeafRunner(child)))
             given = [Part(child.result_key, 1.0, at)]
         if tree.aggregate is not None and weight and given:
             _check_direction(tree, child, at)
