@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from .programs import Judge, Program, ReceiverProcess, environment, run_program, scored
 
@@ -134,6 +137,69 @@ def _sigterm_caught(pid: int) -> bool:
     with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
         mask = next(line for line in status if line.startswith("SigCgt")).split()[1]
     return bool(int(mask, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+STOPPED = """
+import sys
+import spangrade as sg
+
+@sg.metric
+def words(output):
+    return len(output.split())
+
+@sg.trace
+def answer(question):
+    return question
+
+sg.configure(endpoint=sys.argv[1], metrics=[words])
+answer("first")
+print("flushed", sg.flush(30), flush=True)
+answer("second")
+print("flushed", sg.flush(30), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this platform freezes nothing")
+def test_a_freeze_in_the_middle_of_an_export_loses_and_doubles_nothing() -> None:
+    """As a function's platform does it: the collector has the request, and answers while nobody listens."""
+    asked, answer = threading.Event(), threading.Event()
+    came: list[str] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.path.endswith("/v1/traces"):
+                sent = ExportTraceServiceRequest.FromString(body)
+                came.extend(
+                    attribute.value.string_value
+                    for resource in sent.resource_spans
+                    for scope in resource.scope_spans
+                    for span in scope.spans
+                    for attribute in span.attributes
+                    if attribute.key == "output.value"
+                )
+                asked.set()
+                answer.wait(30)
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            with Program.of(STOPPED, f"http://127.0.0.1:{server.server_address[1]}") as program:
+                assert asked.wait(20)
+                program.kill(signal.SIGSTOP)
+                os.waitid(os.P_PID, program.pid, os.WSTOPPED | os.WNOWAIT)
+                answer.set()
+                program.kill(signal.SIGCONT)
+                assert program.end() == 0
+                assert program.said == "flushed True\n" * 2
+        finally:
+            server.shutdown()
+    assert came == ["first", "second"]
 
 
 FROZEN = """

@@ -99,12 +99,12 @@ def folder(tmp_path: Path, receiver: ReceiverProcess, monkeypatch: pytest.Monkey
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", ["sync", "gthread", "gevent"])
+@pytest.mark.parametrize("kind", ["sync", "gthread", "gevent", "uvicorn_worker.UvicornWorker"])
 @pytest.mark.parametrize("preload", [True, False])
 def test_gunicorns_workers_flush_when_they_are_told_to_end(
     receiver: ReceiverProcess, folder: Path, kind: str, preload: bool
 ) -> None:
-    (folder / "app.py").write_text(WSGI)
+    (folder / "app.py").write_text(ASGI if "uvicorn" in kind else WSGI)
     port = free_port()
     threads = ["--threads", "4"] if kind == "gthread" else []
     command = [sys.executable, "-m", "gunicorn", "app:application", "--workers", "2", "--worker-class", kind, *threads]

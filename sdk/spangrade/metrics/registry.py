@@ -17,7 +17,7 @@ Metric = TypeVar("Metric", bound=type[BaseMetric[Any]])
 class Catalog(Protocol):
     """Where metric classes are found by name. Anything with these methods is one; `register_metric` writes into it."""
 
-    def register(self, cls: Any, name: str | None = None) -> Any:
+    def register(self, cls: Any, /, name: str | None = None) -> Any:
         """Take a class in, under ``name``, or its own. Another class under a taken name is an error."""
 
     def get(self, name: str) -> Any:
