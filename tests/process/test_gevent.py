@@ -1,10 +1,11 @@
 """Under gevent threads are greenlets of one thread: whoever blocks it blocks every request."""
 
 import json
+import signal
 
 import pytest
 
-from .programs import ReceiverProcess, run_program, scored
+from .programs import Program, ReceiverProcess, run_program, scored
 
 PARTS = {
     "patch": "from gevent import monkey; monkey.patch_all()",
@@ -84,6 +85,25 @@ def test_greenlets_are_traced_and_scored_and_never_wait_for_us(
     odd = {output: scores for output, scores in calls.items() if scores != {"slow": 1.0, "later": 1.0}}
     assert not odd, (len(odd), odd, done.stderr)
     assert json.loads(done.stdout)["longest"] < 1.0
+
+
+@pytest.mark.parametrize("busy", ["while True: pass", "gevent.wait()"])
+def test_sigterm_ends_a_process_whose_greenlets_never_yield_as_well(receiver: ReceiverProcess, busy: str) -> None:
+    """The work at the end is a greenlet's, too; where it gets no turn the process still ends."""
+    code = HEAD + "\n".join(PARTS[part] for part in ("patch", "import", "configure"))
+    code += f"""
+import gevent
+with sg.trace("call"):
+    sg.set_output("a")
+print("ready", flush=True)
+{busy}
+"""
+    with Program.of(code, receiver.base_url) as program:
+        program.wait_for("ready")
+        program.kill(signal.SIGTERM)
+        assert program.end(20) == -signal.SIGTERM
+    if "wait" in busy:
+        assert scored(receiver) == {"a": {"slow": 1.0, "later": 1.0}}
 
 
 def test_an_async_metric_does_not_stand_in_the_way_of_the_applications_own_loop(receiver: ReceiverProcess) -> None:

@@ -8,9 +8,15 @@ of its own replaces ours.
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Final
+
+from spangrade import _guard
+
+_IN_ANY_CASE_S: Final = 6.0  # more than the work may take
 
 
 class TermHook:
@@ -45,3 +51,20 @@ class TermHook:
 
         if not self._work(end):
             end()
+        else:
+            _in_any_case(end)
+
+
+def _in_any_case(end: Callable[[], None]) -> None:
+    """Under gevent the thread that does the work is a greenlet, and may never get its turn; a real thread sees to the end."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is None or not monkey.is_module_patched("threading"):
+        return
+    sleep = monkey.get_original("time", "sleep")
+
+    def wait() -> None:
+        sleep(_IN_ANY_CASE_S)
+        end()
+
+    with _guard.guard("sigterm"):
+        monkey.get_original("_thread", "start_new_thread")(wait, ())
