@@ -121,11 +121,18 @@ class Grading:
         return Verdict((Graded(self._name, label=label, passed=self._passed(value, label), explanation=why),))
 
     def _passed(self, value: Any, label: str) -> bool | None:
-        if not self._verdict:
-            return None
-        if isinstance(value, bool):
-            return value
-        return {PASS: True, FAIL: False}.get(label)
+        return _passed(value, label) if self._verdict else None
+
+
+def can_pass(kind: Kind, allowed_values: Any) -> bool:
+    """Whether a metric's result can be a pass or a fail at all."""
+    if kind == "discrete":
+        return any(_passed(category, _label(category)) is not None for category in allowed_values)
+    return kind == "numeric"
+
+
+def _passed(category: Any, label: str) -> bool | None:
+    return category if isinstance(category, bool) else {PASS: True, FAIL: False}.get(label)
 
 
 def _label(category: Any) -> str:

@@ -11,8 +11,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from spangrade._threads import unbound
@@ -26,18 +25,22 @@ def run(make: Callable[[], Coroutine[Any, Any, T]], answer_s: float = ANSWER_S) 
 
     When waiting is interrupted (Ctrl-C), the coroutine is cancelled.
     """
-    with _loops.waiting_here():
+    mine = _loops.of_this_thread()
+    _loops.block(mine, 1)  # nothing else can run there while this waits
+    try:
         while True:
             loop = _loops.free()
             flight = _Flight(make, loop)
             try:
-                if flight.start(answer_s):
+                if flight.over(answer_s):
                     result: T = flight.result()
                     return result
             except BaseException:  # its own, or an interruption anywhere on the way
                 flight.cancel()
                 raise
             _loops.hangs(loop)
+    finally:
+        _loops.block(mine, -1)
 
 
 class _Loop:
@@ -77,31 +80,36 @@ class _Loops:
 
     def free(self) -> _Loop:
         """The first loop that is not blocked."""
-        with self._lock:
-            self._all = [loop for loop in self._all if loop.thread.is_alive()]
-            for loop in self._all:
-                if not loop.blocked:
-                    return loop
-            self._all.append(_Loop())
-            return self._all[-1]
+        found = self._first()
+        if found is None:
+            with self._lock:
+                found = self._first()  # another thread may have made one
+                if found is None:
+                    found = _Loop()
+                    self._all = [*(loop for loop in self._all if loop.thread.is_alive()), found]
+        return found
 
-    @contextmanager
-    def waiting_here(self) -> Iterator[None]:
-        """If this is a loop's thread, nothing else can run on that loop inside."""
-        here = threading.current_thread()
-        mine = next((loop for loop in self._all if loop.thread is here), None)
-        self._block(mine, 1)
-        try:
-            yield
-        finally:
-            self._block(mine, -1)
+    def _first(self) -> _Loop | None:
+        for loop in self._all:
+            if not loop.blocked and loop.thread.is_alive():
+                return loop
+        return None
+
+    def of_this_thread(self) -> _Loop | None:
+        """The loop whose thread this is."""
+        here = threading.get_ident()
+        for loop in self._all:
+            if loop.thread.ident == here:
+                return loop
+        return None
 
     def hangs(self, loop: _Loop) -> None:
         """It does not answer: it is given nothing until it does."""
-        self._block(loop, 1)
-        loop.call(self._block, loop, -1)
+        self.block(loop, 1)
+        loop.call(self.block, loop, -1)
 
-    def _block(self, loop: _Loop | None, by: int) -> None:
+    def block(self, loop: _Loop | None, by: int) -> None:
+        """One reason more, or less, to give it nothing."""
         if loop is not None:
             with self._lock:
                 loop.blocked += by
@@ -121,43 +129,46 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Flight:
-    """One coroutine on a loop. Whoever first takes it from ``waiting`` decides whether it is run there."""
+    """One coroutine on a loop.
+
+    Its end is a lock that the loop opens: to wait at one takes a fraction of what an `Event` does.
+    """
+
+    __slots__ = ("_context", "_ended", "_fault", "_left", "_loop", "_make", "_task", "_value")
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, Any]], loop: _Loop) -> None:
         self._make = make
         self._loop = loop
         self._context = contextvars.copy_context()
-        self._lock = threading.Lock()
-        self._began = threading.Event()
-        self._ended = threading.Event()
-        self._withdrawn = False
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._left = threading.Lock()  # who takes it decides: the loop, to run it; or the caller, to take it elsewhere
         self._task: asyncio.Task[None] | None = None
         self._value: Any = None
         self._fault: BaseException | None = None
 
-    def start(self, answer_s: float) -> bool:
-        """False when the loop does not come to it in time; it will not be run there then."""
+    def over(self, answer_s: float) -> bool:
+        """Wait until it is; False when the loop does not come to it in time, and then never will."""
         if not self._loop.call(self._begin):
             return False
-        self._began.wait(answer_s)
-        return not self._withdraw()
+        if self._ended.acquire(timeout=answer_s):
+            return True
+        if self._left.acquire(blocking=False):
+            return False
+        return self._ended.acquire()
 
     def cancel(self) -> None:
         """End it, if it has not ended."""
-        if not self._withdraw() and not self._ended.is_set():
+        if not self._left.acquire(blocking=False):
             self._loop.call(self._cancel)
 
-    def _withdraw(self) -> bool:
-        with self._lock:
-            self._withdrawn = not self._began.is_set()
-            return self._withdrawn
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def _begin(self) -> None:
-        with self._lock:
-            if self._withdrawn:
-                return
-            self._began.set()
-        self._task = self._loop.loop.create_task(self._fly(), context=self._context)
+        if self._left.acquire(blocking=False):
+            self._task = self._loop.loop.create_task(self._fly(), context=self._context)
 
     async def _fly(self) -> None:
         # Nothing is raised into the loop: a SystemExit there would end it for all.
@@ -166,18 +177,13 @@ class _Flight:
         except BaseException as fault:  # noqa: BLE001 - raised again where the caller waits
             self._fault = fault
         finally:
-            self._ended.set()
+            self._ended.release()
 
     def result(self) -> Any:
-        """What the coroutine returned."""
-        self._ended.wait()
+        """What the coroutine returned, or raised."""
         if self._fault is not None:
             try:
                 raise self._fault
             finally:
                 self._fault = None  # no ring of frames
         return self._value
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()

@@ -22,7 +22,7 @@ from spangrade.metrics.functional_batch import (
 )
 from spangrade.metrics.functional_call import Call
 from spangrade.metrics.functional_inputs import Arguments, Inputs
-from spangrade.metrics.functional_live import Filling, Grading
+from spangrade.metrics.functional_live import Filling, Grading, can_pass
 from spangrade.metrics.functional_options import LiveOptions
 from spangrade.metrics.functional_result import MetricResult
 from spangrade.metrics.functional_values import AllowedValues, Kind, shown
@@ -236,7 +236,7 @@ class FunctionalMetric(Generic[P, R]):
             requires=self._live.requires,
             threshold=live.threshold,
             lower_is_better=live.lower_is_better,
-            verdict=live.verdict,
+            verdict=live.verdict and can_pass(self.kind, self.allowed_values),
             target=live.target,
         )
 

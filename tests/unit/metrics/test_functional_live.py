@@ -334,6 +334,23 @@ def test_the_metric_is_an_evaluator_sync_or_async() -> None:
         assert graded(metric).label == "pass"
 
 
+@pytest.mark.parametrize(
+    ("metric", "can"),
+    [
+        (sg.discrete_metric, True),
+        (sg.discrete_metric(allowed_values=["pass", "unsure"]), True),
+        (sg.discrete_metric(allowed_values=["good", "bad"]), False),
+        (sg.discrete_metric(allowed_values=[True, False]), True),
+        (sg.discrete_metric(verdict=False), False),
+        (sg.numeric_metric, True),
+        (sg.numeric_metric(verdict=False), False),
+        (sg.ranking_metric, False),
+    ],
+)
+def test_only_what_can_pass_or_fail_says_that_it_gives_a_verdict(metric: Any, can: bool) -> None:
+    assert metric(lambda output: None).info.verdict is can
+
+
 def test_the_config_hash_tells_what_is_graded_apart_and_not_how_it_is_judged() -> None:
     def of(make: Any = sg.numeric_metric, **options: Any) -> str:
         return str(make(name="m", **options)(lambda output, x=1: 1).info.config_hash)

@@ -70,6 +70,28 @@ def test_scores_from_everywhere_run_on_one_loop_that_stays_open() -> None:
     assert not loops[0].is_closed()
 
 
+def test_many_threads_that_score_first_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functional_loop, "_loops", functional_loop._Loops())
+    start, loops = threading.Barrier(16), []
+
+    @sg.numeric_metric
+    async def where() -> float:
+        loops.append(asyncio.get_running_loop())
+        return 1
+
+    def run() -> None:
+        start.wait(WAIT_S)
+        where.score()
+
+    threads = [threading.Thread(target=run) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert len(loops) == 16
+    assert len(set(loops)) == 1
+
+
 def test_an_async_metric_may_score_another_inside_itself() -> None:
     @sg.numeric_metric(allowed_values=(0, 100))
     async def outer(x: int) -> float:
