@@ -29,7 +29,7 @@ from spangrade.model.score import Score, Skip
 
 MAX_CHARS: Final = 20_000
 _PIECE: Final = 60  # letters that are enough to tell a language, in most cases
-_MAX_PIECES: Final = 16
+_MAX_PIECES: Final = 8
 _NO_PROSE: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]{1,300}`|https?://\S{1,2000}|\bwww\.\S{1,2000}|(?<!\S)\S{1,64}@\S{1,255}|<[^<>\n]{1,300}>|\[\d{1,3}(?:, ?\d{1,3}){0,9}\]"
     r"|(?<!\S)[^\s/\\_]{0,200}[/\\_]\S{0,500}|\b\w{1,100}\([^()\n]{0,200}\)",

@@ -56,14 +56,14 @@ def test_a_pattern_without_end_is_stopped_and_is_no_match(grade: Grade) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: regex(), "give the pattern"),
+        (regex, "give the pattern"),
         (lambda: regex("("), "is not a regular expression"),
         (lambda: regex(5), "is not a regular expression"),  # type: ignore[arg-type]
         (lambda: regex("a", must="contain"), "must 'contain' is not one of match, not_match"),
         (lambda: regex("a", flags="q"), "flags 'q' are not flags"),
         (lambda: regex("a", flags=1 << 20), "are not flags"),
         (lambda: regex("a", field="answer"), "field 'answer' is not one of"),
-        (lambda: keywords(), "at least one word"),
+        (keywords, "at least one word"),
         (lambda: keywords(all_of=["a", " "]), "all_of holds ' '"),
         (lambda: keywords(none_of=5), "none_of 5 is not a list"),  # type: ignore[arg-type]
         (lambda: keywords(["a"], field="outputs"), "field 'outputs'"),
