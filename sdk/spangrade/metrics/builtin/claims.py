@@ -27,7 +27,7 @@ _NUMBER_WORDS: Final = {word: str(number) for number, word in enumerate(_TEENS.s
     word: str(10 * number) for number, word in enumerate(_TENS.split(), start=2)
 }
 _DENIAL: Final = re.compile(
-    r"\b(?:not(?!\s+(?:only|just|necessarily\s+limited))|no|never|none|nobody|nothing|neither|nor|without|cannot|unable)\b"
+    r"\b(?:not(?!\s+(?:only|just|necessarily\s+limited))|no|non|never|none|nobody|nothing|neither|nor|without|cannot|unable)\b"
     r"|n\s?['’]\s?t\b|\b(?:is|are|was|were|do|does|did|ca|wo|has|have|had)nt\b",
     re.IGNORECASE,
 )
@@ -40,7 +40,7 @@ _CONTRACTED: Final = re.compile(r"n't$|'(?:s|re|ve|ll|d|m)$")
 _CONTRACTS: Final = STOPWORDS | {"ca", "wo", "sha", "ai", "does", "let", "here", "must", "need", "might", "ought"}
 # `I'm not sure, but`, `yes, I do know that`, `based on the documents,`: what stands before the claim begins.
 _PREFACE: Final = re.compile(
-    r"^\W*(?:(?:yes|yeah|no|well|oh|so|ok|okay|sorry)\W+)*"
+    r"^\W*(?:(?:yes|yeah|no|well|oh|so|ok|okay|sorry)\s?[,.!;:]\s*)*"  # with a comma: `No refunds` denies
     r"(?:(?:based on|according to|as (?:stated|mentioned|described) in|per)\s+(?:the|your|these)\s+(?:\w+\s+)?"
     r"(?:documents?|documentation|context|passages?|sources?|information|texts?|articles?)\b[^,.]{0,40},\s*)?"
     r"(?:i\b[^.!?]{0,100}?\bbut\b\W*)?(?:i\s(?:do\s|did\s|also\s)?(?:know|knew|think|believe|heard|read|guess)\b(?:\s+that\b)?\s*)?",
@@ -163,5 +163,6 @@ def _denied(text: str, words: Sequence[Word]) -> Iterator[str]:
 
 
 def _number(digits: str) -> str:
-    """``1.50`` and ``1.5`` are one number."""
-    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 and "," not in digits else digits
+    """``1.50`` and ``1.5`` are one number, ``01`` and ``1`` too."""
+    whole = digits.lstrip("0") or "0"
+    return whole.rstrip("0").rstrip(".") if digits.count(".") == 1 and "," not in digits else whole

@@ -21,6 +21,7 @@ MAX_EVIDENCE: Final = 4
 FEATURES: Final = {"words": True, "phrases": True, "name": True, "rare": True, "numbers": False, "conflict": False}
 
 _FIRST_WORD: Final = 1_996  # "the": where words begin in the vocabulary, which is ordered by frequency
+_SMALL_PRODUCT: Final = 250_000  # multiplications; OpenBLAS uses further threads from 262,144 on
 _RARE: Final = 12_000
 _SPLIT: Final = 0.7  # added to the weight of a word that the vocabulary holds in pieces only
 
@@ -82,7 +83,7 @@ def support(claim: Claim, seen: Embedded, passages: Passages) -> Support | None:
     rarity = [(max(int(seen.ids[i]) for i in at), len(at) > 1) for at in rows]
     weights = np.array([0.5 + np.log(max(rank, _FIRST_WORD) / _FIRST_WORD) + _SPLIT * split for rank, split in rarity])
     share = weights / weights.sum()
-    nearest = np.maximum.reduceat(seen.tokens.astype(np.float32) @ passages.tokens.T, passages.starts, axis=1)
+    nearest = np.maximum.reduceat(_products(seen.tokens.astype(np.float32), passages.tokens), passages.starts, axis=1)
     covered = (average @ nearest).T.astype(np.float64)  # passages by words
     chosen, best = _cover(covered, share)
     evidence = [passages.read[i] for i in chosen]
@@ -93,7 +94,7 @@ def support(claim: Claim, seen: Embedded, passages: Passages) -> Support | None:
     stems = {word.stem for passage in evidence for word in passage.words}
     ordered = list(itertools.pairwise(word.stem for word in words))
     phrases = sum(pair in pairs for pair in ordered) / len(ordered) if ordered else float(words[0].stem in stems)
-    worst = sorted((value, word.start) for value, word in zip(best, words, strict=True) if word.stem not in stems)
+    worst = sorted((value, w.start, w.end) for value, w in zip(best, words, strict=True) if w.stem not in stems)
     covers = float(best @ share)
     return Support(
         features=(
@@ -106,29 +107,41 @@ def support(claim: Claim, seen: Embedded, passages: Passages) -> Support | None:
         ),
         evidence=tuple(chosen),
         weight=float(weights.sum()),
-        uncovered=tuple(
-            claim.text[word.start : word.end] for _, start in worst for word in words if word.start == start
-        ),
+        uncovered=tuple(claim.text[start:end] for _, start, end in worst),
     )
+
+
+def _products(ours: Any, theirs: Any) -> Any:
+    """``ours @ theirs.T`` on this thread alone.
+
+    A product of this size makes OpenBLAS, which numpy brings, wake a thread on every core and leave it spinning for a
+    while, in the application's process. Smaller ones it does where it is called; together they take no longer.
+    """
+    import numpy as np
+
+    found = np.empty((len(ours), len(theirs)), dtype=np.float32)
+    step = max(1, _SMALL_PRODUCT // (max(len(ours), 1) * max(theirs.shape[1], 1)))
+    for start in range(0, len(theirs), step):
+        found[:, start : start + step] = ours @ theirs[start : start + step].T
+    return found
 
 
 def _conflict(claim: Claim, evidence: Sequence[Claim]) -> bool:
     """Whether the evidence says otherwise.
 
-    It does where it denies a word that the claim does not deny, or the reverse; where it has another number before or
-    after the same word; and where it has another name between the same two words.
+    It does where its first passage denies a word that the claim does not deny, or the reverse; where it has another
+    number before or after the same word; and where it has another name between the same two words.
     """
-    denied: dict[str, bool] = {}
-    for passage in evidence:
-        for word in passage.words:
-            denied.setdefault(word.stem, word.stem in passage.denied)
-    if any(word.stem in denied and denied[word.stem] != (word.stem in claim.denied) for word in claim.words):
+    first = evidence[0]
+    shared = {word.stem for word in first.words}.intersection(word.stem for word in claim.words)
+    if any((stem in first.denied) != (stem in claim.denied) for stem in shared):
         return True
+    known = {word.stem for passage in evidence for word in passage.words}
     placed = [other for passage in evidence for other in _placed(passage)]
     return any(
         _another(here, there)
         for here in _placed(claim)
-        if here[1].stem not in denied and (here[1].name or here[1].is_number)
+        if here[1].stem not in known and (here[1].name or here[1].is_number)
         for there in placed
     )
 
@@ -163,7 +176,7 @@ def _cover(covered: Any, share: Any) -> tuple[list[int], Any]:
     return chosen, best
 
 
-@functools.lru_cache(maxsize=2_048)
+@functools.lru_cache(maxsize=1_024)
 def read_once(text: str) -> Claim:
     """`read`, remembered: documents come back."""
     return read(text)

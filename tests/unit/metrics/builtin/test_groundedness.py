@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -68,6 +70,7 @@ def test_a_paraphrase_scores_between_a_copy_and_another_subject() -> None:
     ("true", "false"),
     [
         (COPY, "Goods cannot be returned within 30 days of delivery."),
+        ("Goods can be returned.", "No goods can be returned."),
         (COPY, "Goods can not be returned within 30 days of delivery."),
         ("Gift cards cannot be refunded.", "Gift cards can be refunded."),
         (COPY, "Goods can be returned within 90 days of delivery."),
@@ -258,6 +261,25 @@ def test_the_shipped_numbers_are_those_of_the_features_and_the_docstring_states_
     assert f"Threshold {THRESHOLD}" in text
     assert re.search(r"true positive rate \.\d+ \(95 % \.\d+ to \.\d+\).*false positive rate \.\d+ \(", text, re.DOTALL)
     assert "PLACEHOLDER" not in text
+
+
+def test_all_work_is_done_on_the_thread_that_asked() -> None:
+    program = """
+import threading, time
+from spangrade.metrics.builtin.groundedness import groundedness
+from spangrade.model.sample import Sample
+
+text = " ".join(f"Clause {i} of the long contract governs the delivery of part {i} to the yard in Bremen." for i in range(40))
+sample = Sample(output=text, documents=[{"content": text}])
+groundedness.evaluate(sample)  # loads the model, fills what is remembered
+whole, here = time.process_time(), time.thread_time()
+for _ in range(10):
+    groundedness.evaluate(sample)
+here, whole = time.thread_time() - here, time.process_time() - whole
+assert whole < 1.2 * here + 0.02, (whole, here)  # processor time of other threads
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_it_is_found_by_name_and_leaves_time_for_loading_the_model() -> None:
