@@ -26,6 +26,7 @@ from spangrade.metrics.functional_values import shown
 
 _REST: Final = "**"  # the alias under which the model holds what **kwargs takes: no parameter's name
 _CONFIG: Final = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
+_CONSTANTS: Final = frozenset((str, int, float, bool, bytes))
 _Kind = inspect.Parameter
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -232,9 +233,9 @@ def _definition(parameter: inspect.Parameter, hint: Any, alias: str) -> tuple[An
         return hint, named(default=None) if _may_be_none(hint) else named()
     if type(default) in (list, dict, set):
         return hint, named(default_factory=functools.partial(_copied, default))
-    if type(default).__hash__ is None:  # pydantic would copy it, which not everything can bear
-        return hint, named(default_factory=lambda: default)
-    return hint, named(default=default)
+    if default is None or type(default) in _CONSTANTS:
+        return hint, named(default=default)
+    return hint, named(default_factory=lambda: default)  # pydantic might copy it, which not everything can bear
 
 
 def _copied(default: Any) -> Any:

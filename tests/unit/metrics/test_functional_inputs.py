@@ -118,10 +118,12 @@ def test_defaults_are_the_functions_and_containers_are_fresh_each_time() -> None
         seen: list[str] = [],  # noqa: B006 - that is what is tested
         options: dict[str, Any] = {"held": connection},  # noqa: B006
         client: Any = connection,
+        pair: tuple[Any, ...] = ([connection], connection),
         wrong: int = "not checked",  # type: ignore[assignment]
     ) -> list[Any]:
         assert options["held"] is connection
         assert client is connection
+        assert pair[1] is connection
         assert wrong == "not checked"  # type: ignore[comparison-overlap]
         seen.append(text)
         return [text, len(seen)]

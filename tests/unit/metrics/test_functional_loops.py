@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -231,6 +232,12 @@ def test_a_forked_child_scores_on_a_loop_of_its_own() -> None:
 # --- batches -------------------------------------------------------------------------------------------------------------
 
 
+def batch(metric: Any, items: Iterable[dict[str, Any]], concurrency: int, awaited: bool) -> list[MetricResult]:
+    if awaited:
+        return asyncio.run(metric.abatch_score(items, concurrency=concurrency))
+    return metric.batch_score(items, concurrency=concurrency)
+
+
 class Crowd:
     """Counts who is inside, and lets nobody go before as many as expected have met."""
 
@@ -261,12 +268,7 @@ def test_a_batch_of_a_plain_function_runs_that_many_at_once_and_no_more(awaited:
         crowd.leave()
         return x
 
-    items = [{"x": i} for i in range(12)]
-    if awaited:
-        found = asyncio.run(meets.abatch_score(items, concurrency=3))
-    else:
-        found = meets.batch_score(items, concurrency=3)
-    assert found == list(range(12))
+    assert batch(meets, [{"x": i} for i in range(12)], 3, awaited) == list(range(12))
     assert crowd.most == 3
 
 
@@ -284,23 +286,14 @@ def test_a_batch_of_a_coroutine_function_runs_that_many_at_once_and_no_more(awai
         inside -= 1
         return x
 
-    items = [{"x": i} for i in range(40)]
-    if awaited:
-        found = asyncio.run(counts.abatch_score(items, concurrency=7))
-    else:
-        found = counts.batch_score(items, concurrency=7)
-    assert found == list(range(40))
+    assert batch(counts, [{"x": i} for i in range(40)], 7, awaited) == list(range(40))
     assert most == 7
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
 def test_results_are_in_the_order_of_the_items(xs: list[int], concurrency: int, is_async: bool, awaited: bool) -> None:
-    metric = later if is_async else now
     items = ({"x": x} for x in xs)  # a generator is read once
-    if awaited:
-        found = asyncio.run(metric.abatch_score(items, concurrency=concurrency))
-    else:
-        found = metric.batch_score(items, concurrency=concurrency)
+    found = batch(later if is_async else now, items, concurrency, awaited)
     assert [result.value for result in found] == xs
 
 
