@@ -1,16 +1,15 @@
 """``spangrade metrics list`` and ``spangrade metrics show NAME``: what there is, and what one takes."""
 
 import argparse
-import contextlib
 import importlib
 import json
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from spangrade.commands.importing import importable_here
 from spangrade.errors import ConfigError
 from spangrade.metrics import lookup
 from spangrade.metrics.description import Description, describe, descriptions
@@ -36,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )  # fmt: skip
     options = parser.parse_args(argv)
     try:
-        with _importable_here():
+        with importable_here():
             for module in options.modules:
                 _import(module)
             if options.command == "list":
@@ -47,21 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"spangrade metrics: {str(fault).removeprefix('metrics: ')}", file=sys.stderr)
         return EXIT_CONFIG
     return 0
-
-
-@contextlib.contextmanager
-def _importable_here() -> Iterator[None]:
-    """The working directory's modules, after all others."""
-    here = str(Path.cwd())
-    if here in sys.path:
-        yield
-        return
-    sys.path.append(here)
-    try:
-        yield
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
 
 
 def _import(module: str) -> None:

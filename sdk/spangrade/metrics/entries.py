@@ -1,5 +1,6 @@
 """A configuration file's entry → the metric, or the whole tree of them, that it means."""
 
+import copy
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,7 +44,9 @@ def _metric(entry: UseEntry) -> BaseMetric[Any] | Evaluator:
             raise ConfigError(
                 f"metric {entry.use!r} takes no config; {_first_key(entry.config)} is none of its parameters"
             )
-        node = node_of(thing)
+        node = (
+            copy.copy(thing) if isinstance(thing, BaseMetric) else node_of(thing)
+        )  # each entry is a metric of its own
     return with_options(node, options)
 
 

@@ -5,7 +5,6 @@ that is taken here is hidden by it, and reached by its path. ``module:attribute`
 """
 
 import difflib
-import importlib
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final, Literal
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal
 from spangrade.errors import ConfigError
 from spangrade.metrics import packages
 from spangrade.metrics.builtin.table import BUILTIN
+from spangrade.metrics.importing import at_path
 from spangrade.metrics.registry import MetricsCatalog
 
 Origin = Literal["built-in", "registered", "package", "path"]
@@ -47,7 +47,7 @@ class Entry:
         """
         if self.origin in ("registered", "package"):
             return MetricsCatalog.get(self.name)
-        return _by_path(self.where, missing_extra(self.extra) if self.extra else "")
+        return at_path(self.where, missing_extra(self.extra) if self.extra else "")
 
 
 def find(name: str) -> Entry:
@@ -110,18 +110,3 @@ def _registered(name: str, cls: type) -> Entry:
 
 def _offered(name: str, points: Any) -> Entry:
     return Entry(name, "package", " and ".join(packages.package_of(point) for point in points))
-
-
-def _by_path(path: str, install: str) -> Any:
-    module_name, _, attribute = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as fault:
-        hint = f" ({install})" if install else ""
-        raise ConfigError(f"metrics: {path!r} does not import: {type(fault).__name__}: {fault}{hint}") from fault
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise ConfigError(f"metrics: module {module_name!r} has no {attribute!r}") from None
-    return found

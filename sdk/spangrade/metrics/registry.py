@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol, TypeVar, overload, runtime_checkable
 
 from spangrade.errors import ConfigError
-from spangrade.metrics import packages
+from spangrade.metrics import importing, packages
 from spangrade.metrics.base import BaseMetric
 from spangrade.metrics.builtin.table import BUILTIN
 from spangrade.model.evaluator import check_name
@@ -39,9 +39,10 @@ class _Containing(type):
 class MetricsCatalog(metaclass=_Containing):
     """The catalog of this process, by default where `register_metric` writes: ``MetricsCatalog.get("Words")``.
 
-    It holds what was registered, and beside it what installed packages offer by the entry point group ``spangrade.metrics``,
-    which is loaded when it is asked for. What is registered comes before what a package offers. There is one: an instance is
-    the same catalog. A subclass is a catalog of its own, which holds what is registered with it and nothing else.
+    It holds the built-in metrics, what was registered, and what installed packages offer by the entry point group
+    ``spangrade.metrics``, which is loaded when it is asked for. What is registered comes before what a package offers. There is
+    one: an instance is the same catalog. A subclass is a catalog of its own, which holds what is registered with it and nothing
+    else.
     """
 
     _classes: ClassVar[dict[str, type[BaseMetric[Any]]]] = {}
@@ -73,7 +74,7 @@ class MetricsCatalog(metaclass=_Containing):
 
     @classmethod
     def get(cls, name: str) -> Any:
-        """The class of that name; of a package, whatever metric it offers by it.
+        """The class of that name; of a built-in or a package, whatever metric, or function that makes one, stands there.
 
         Raises:
             KeyError: there is none; the message names near misses.
@@ -81,8 +82,11 @@ class MetricsCatalog(metaclass=_Containing):
         """
         if name in cls._classes:
             return cls._classes[name]
-        if cls is MetricsCatalog and name in packages.offers():
-            return packages.load(name, cls._classes)
+        if cls is MetricsCatalog:
+            if name in BUILTIN:
+                return importing.at_path(BUILTIN[name].path)
+            if name in packages.offers():
+                return packages.load(name, cls._classes)
         near = difflib.get_close_matches(str(name), cls.names(), n=3)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(cls.names()) or 'none'}"
@@ -91,8 +95,9 @@ class MetricsCatalog(metaclass=_Containing):
 
     @classmethod
     def names(cls) -> list[str]:
-        """All names, sorted; no package is loaded for it."""
-        return sorted(set(cls._classes) | (set(packages.offers()) if cls is MetricsCatalog else set()))
+        """All names, sorted; nothing is loaded for it."""
+        more = (*BUILTIN, *packages.offers()) if cls is MetricsCatalog else ()
+        return sorted({*cls._classes, *more})
 
     @classmethod
     def registered(cls) -> dict[str, type[BaseMetric[Any]]]:
@@ -102,7 +107,9 @@ class MetricsCatalog(metaclass=_Containing):
     @classmethod
     def holds(cls, name: object) -> bool:
         """``name in catalog``."""
-        return name in cls._classes or (cls is MetricsCatalog and name in packages.offers())
+        if name in cls._classes:
+            return True
+        return cls is MetricsCatalog and (name in BUILTIN or name in packages.offers())
 
     def __contains__(self, name: object) -> bool:
         return self.holds(name)

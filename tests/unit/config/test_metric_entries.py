@@ -166,6 +166,18 @@ def test_a_whole_tree_is_written_in_the_file(tmp_path: Path) -> None:
     assert found.info.threshold == 0.5
 
 
+def test_an_instance_of_the_applications_may_be_used_more_than_once(tmp_path: Path) -> None:
+    text = """
+    metrics:
+      - "HERE:made"
+      - {tree: {name: q, children: ["HERE:made", {use: "HERE:made", result_key: again}]}}
+      - {tree: {name: r, children: ["HERE:made"]}}
+    """
+    alone, q, r = placed(tmp_path, text)
+    assert set(scores(alone)) | set(scores(q)) | set(scores(r)) == {"Long", "q.Long", "q.again", "r.Long"}
+    assert made.parent is None
+
+
 def test_an_aggregate_may_be_a_function_of_the_applications(tmp_path: Path) -> None:
     text = """
     metrics: [{tree: {name: q, aggregate: "HERE:share", on_missing: ignore, children: ["HERE:Words", "HERE:Fails"]}}]

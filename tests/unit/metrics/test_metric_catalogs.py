@@ -84,8 +84,10 @@ def test_an_unknown_name_is_a_key_error_that_names_near_misses() -> None:
     sg.MetricsCatalog.register(new("quotations"))
     with pytest.raises(KeyError, match="no metric 'quotation' in MetricsCatalog; did you mean 'quotations'"):
         sg.MetricsCatalog.get("quotation")
-    with pytest.raises(KeyError, match=r"there are .*quotations"):
-        sg.MetricsCatalog.get("zzz")
+    with pytest.raises(KeyError, match=r"there are .*json_valid.*quotations"):
+        sg.MetricsCatalog.get("zzzzzzzzz")
+    with pytest.raises(KeyError, match="did you mean 'overlap'"):
+        sg.MetricsCatalog.get("overlp")
     assert "quotation" not in sg.MetricsCatalog
     assert 3 not in sg.MetricsCatalog
 
@@ -125,6 +127,12 @@ def test_what_is_no_metrics_class_is_refused() -> None:
         sg.register_metric("x")  # type: ignore[call-overload]
 
 
+def test_built_ins_are_in_the_catalog_too() -> None:
+    assert "overlap" in sg.MetricsCatalog
+    assert set(BUILTIN) <= set(sg.MetricsCatalog.names())
+    assert sg.MetricsCatalog.get("overlap") is resolve("overlap")
+
+
 def test_other_catalogs_by_protocol_and_by_subclass() -> None:
     class Mine:
         def __init__(self) -> None:
@@ -148,7 +156,7 @@ def test_other_catalogs_by_protocol_and_by_subclass() -> None:
     class Own(Base): ...
 
     assert mine.get("overlap") is Own
-    assert "overlap" not in sg.MetricsCatalog
+    assert sg.MetricsCatalog.get("overlap") is not Own
 
     class Ours(sg.MetricsCatalog): ...
 
