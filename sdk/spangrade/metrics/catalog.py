@@ -51,8 +51,15 @@ def node_of(given: Any) -> BaseMetric[Any] | Evaluator:
     if isinstance(given, Evaluator):
         return given
     if callable(given):
-        return metric(given)
+        name = _built_in_factory(given)
+        return metric(given) if name is None else node_of(name)
     raise ConfigError(f"metrics: {given!r} is no metric; {_WHAT_IS}")
+
+
+def _built_in_factory(given: Any) -> str | None:
+    """The name of the built-in that a function makes: ``metrics=[pii]`` means what ``metrics=["pii"]`` does."""
+    path = f"{getattr(given, '__module__', '')}:{getattr(given, '__qualname__', '')}"
+    return next((name for name, entry in BUILTIN.items() if entry.factory and entry.path == path), None)
 
 
 _WHAT_IS = (

@@ -8,7 +8,7 @@ What it does not: meaning. "Refunds are not possible" and "refunds are possible"
 scores low, and a copied sentence scores high whether it answers the question or not. Where it must be right about
 meaning, use `groundedness` or a judge. It needs no model, so it can run on every call and choose which ones a judge
 reads. Scripts without spaces between words (Chinese, Japanese, Thai) are compared by pairs of characters; the values
-in a JSON answer are compared, its keys are not; a number counts as a word with its decimals. The first 20,000
+in a JSON answer are compared, its keys are not, nor are citation markers such as [1]; a number counts as a word with its decimals. The first 20,000
 characters of an answer and 200,000 of the documents are read.
 
 Threshold 0.5: at least half of what the answer says, weighted, is worded as a document words it. It is a tripwire, not
@@ -17,6 +17,7 @@ a fitted threshold; on the labelled set q2 (dialogue) such a measure has an AURO
 Source: unigram and bigram precision of the answer against its source, as in ROUGE (Lin 2004) turned round.
 """
 
+import re
 from itertools import pairwise
 from typing import Final
 
@@ -29,6 +30,8 @@ from spangrade.model.score import Score, Skip
 MAX_ANSWER_CHARS: Final = 20_000
 MAX_DOCUMENT_CHARS: Final = 200_000
 _WORD_WEIGHT: Final = 0.7  # single words against pairs; pairs punish words that are all there but in another relation
+# The numbers of citations are no words of the answer.
+_MARKER: Final = re.compile(r"\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\]|【[^【】\n]{1,80}】")
 
 
 class Source:
@@ -69,7 +72,7 @@ def overlap(sample: Sample) -> Score:
         raise Skip("the documents have no text")
     total, weighted = 0, 0.0
     weakest: tuple[float, str] | None = None
-    for sentence in sentences(prose(sample.output)[:MAX_ANSWER_CHARS]):
+    for sentence in sentences(_MARKER.sub(" ", prose(sample.output)[:MAX_ANSWER_CHARS])):
         found = source.support(sentence)
         if found is None:
             continue

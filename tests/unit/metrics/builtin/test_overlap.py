@@ -81,3 +81,9 @@ def test_it_says_the_same_whatever_the_order_of_documents() -> None:
     answer = "alpha text. gamma beta."
     one = metric.evaluate(Sample(output=answer, documents=documents))
     assert one == metric.evaluate(Sample(output=answer, documents=documents[::-1]))
+
+
+def test_citation_markers_are_no_words_of_the_answer(grade: Grade) -> None:
+    documents = ["The refund takes five days."]
+    plain = grade("overlap", output="The refund takes five days.", documents=documents)
+    assert grade("overlap", output="The refund takes five days [1, 2]【3:0†source】.", documents=documents) == plain
