@@ -11,16 +11,20 @@ from spangrade._log import log
 from spangrade._values import dumps
 from spangrade.errors import ConfigError
 from spangrade.experiments.dataset_file import BadRow, rows_of
-from spangrade.experiments.item import BadItem, Item, read_item, with_ids
+from spangrade.experiments.item import BadItem, Item, plain_item, read_item, with_ids
 
 _SHOWN: Final = 5  # bad rows in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Items with an id each, all different; ``hash`` changes when any of their content does."""
+    """Items with an id each, all different; ``hash`` changes when any of their content does.
+
+    ``items`` hold values as they were given, for the task; ``plain`` are the same as JSON, for evaluators and results.
+    """
 
     items: tuple[Item, ...]
+    plain: tuple[Item, ...]
     name: str
     hash: str
 
@@ -64,7 +68,8 @@ def read_dataset(given: Any, name: str | None = None) -> Dataset:
             dataset=name or named,
             ids=repeated[:_SHOWN],
         )
-    return Dataset(tuple(made), name or named, _hash(made))
+    plain = tuple(plain_item(item) for item in made)
+    return Dataset(tuple(made), plain, name or named, _hash(plain))
 
 
 def _numbered(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from spangrade import _guard
 from spangrade._values import snapshot
 from spangrade._version import __version__
 from spangrade.experiments.calling import Came, output_of
 from spangrade.experiments.dataset import Dataset
 from spangrade.experiments.evaluators import record_of
-from spangrade.experiments.item import Item
+from spangrade.experiments.item import Item, for_task
 from spangrade.experiments.pairs import PairEnd, Pairs
 from spangrade.experiments.progress import Progress
 from spangrade.experiments.records import ItemResult, RunRecord, ScoreResult, TaskError
@@ -97,22 +98,27 @@ class Experiment:
     async def _work(self, tracing: Tracing, pairs: Pairs, progress: Progress) -> None:
         for index in self._todo:
             number, repeat = divmod(index, self._plan.repeats)
-            item = self._plan.dataset.items[number]
+            item = self._plan.dataset.plain[number]
             traced = tracing.start(self._plan.name, item, repeat)
             try:
-                done = await self._one(item, repeat, traced, pairs)
+                done = await self._one(self._plan.dataset.items[number], item, repeat, traced, pairs)
+            except Exception as fault:  # noqa: BLE001 - a fault of ours costs this run and no other
+                _guard.swallowed("experiment.run", fault)
+                why = TaskError(type(fault).__name__, f"spangrade could not read what the task gave: {fault}")
+                done = ItemResult(item["item_id"], repeat, item["input"], expected=item["expected"], error=why)
+                traced.close()
             except BaseException:
                 traced.close()
                 raise
             self._done[index] = done
             progress.advance(failed=done.error is not None)
 
-    async def _one(self, item: Item, repeat: int, traced: TracedRun, pairs: Pairs) -> ItemResult:
+    async def _one(self, given: Item, item: Item, repeat: int, traced: TracedRun, pairs: Pairs) -> ItemResult:
         task = self._plan.task
         if task is not None:
-            came = await output_of(task, item, traced, self._plan.timeout)
+            came = await output_of(task, for_task(given), traced, self._plan.timeout)
         elif item["output"] is not None:
-            came = Came(item["output"])
+            came = Came(given["output"])
         else:
             came = Came(error=TaskError("no_output", "the dataset has no output for this item, and there is no task"))
         traced.ended()

@@ -8,7 +8,7 @@ from spangrade._values import bounded, dumps, snapshot
 from spangrade.model.document import stored_fields
 from spangrade.model.documents import read_documents
 from spangrade.model.evaluator import hash_config
-from spangrade.model.sample import FrozenDict, Sample, freeze, is_empty
+from spangrade.model.sample import FrozenDict, Sample, freeze, is_empty, thaw
 
 #: For each field of an item the columns it is read from, the first that is there. `ALIASES` of metrics are among them.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -105,14 +105,14 @@ def _of_row(row: Mapping[Any, Any]) -> Item:
     for field, columns in COLUMNS.items():
         column = next((by_name[c] for c in columns if c in by_name and not _nothing(row[by_name[c]])), None)
         if column is not None:
-            found[field] = plain(row[column])
+            found[field] = _listed(row[column])
             taken.add(column)
     if not isinstance(found.get("context", {}), Mapping):  # a passage or several, as many datasets call them
         found.setdefault("documents", found["context"])
     if not {"input", "output", "expected"} & found.keys():
         names = ", ".join(str(key) for key in row) or "none"
         raise BadItem(f"it has neither input, output nor expected (nor {_others()}); its columns are {names}")
-    metadata = {str(key): plain(value) for key, value in row.items() if key not in taken and not _nothing(value)}
+    metadata = {str(key): _listed(value) for key, value in row.items() if key not in taken and not _nothing(value)}
     for key in [key for key in metadata if column_name(key) in FIELD_OF and is_empty(metadata[key])]:
         del metadata[key]
     own = found.pop("metadata", {})
@@ -139,11 +139,28 @@ def _nothing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def _listed(value: Any) -> Any:
+    """An array or scalar of numpy (as pandas and Hugging Face have them) as the list or number that it is."""
+    if isinstance(value, (str, int, float, list, dict, tuple)) or not type(value).__module__.startswith("numpy"):
+        return value
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def plain(value: Any) -> Any:
-    """A value of a row as plain JSON; an array (numpy, as pandas has lists) as the list that it is."""
-    if not isinstance(value, (str, int, float, list, dict)) and hasattr(value, "tolist"):
-        value = value.tolist()
-    return snapshot(value)
+    """A value as evaluators see it and results keep it: plain JSON, bounded."""
+    return snapshot(_listed(value))
+
+
+def plain_item(item: Item) -> Item:
+    """The item as evaluators see it and results keep it; the task gets its values as they were given."""
+    return Item(
+        {key: value if key in ("item_id", "documents") else freeze(plain(value)) for key, value in item.items()}
+    )
+
+
+def for_task(item: Item) -> Item:
+    """The item for one run of the task, whose lists and dicts are its own to change."""
+    return Item({key: thaw(value) for key, value in item.items()})
 
 
 def _id(given: Any) -> str | None:
@@ -178,6 +195,7 @@ def with_ids(items: Iterable[Item]) -> tuple[list[Item], list[str]]:
 
 
 def _hash(item: Item) -> str:
+    item = plain_item(item)
     said = {"input": item["input"], "expected": item["expected"], "context": item["context"]}
     if item["output"] is None:
         said["documents"] = item["documents"]

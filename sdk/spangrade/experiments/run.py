@@ -132,6 +132,10 @@ def _plan(
     _check_count("repeats", repeats)
     _check_seconds("timeout", timeout)
     _check_seconds("evaluator_timeout", evaluator_timeout)
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise ConfigError(f"evaluate: name {name!r} is no text")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise ConfigError(f"evaluate: metadata {metadata!r} is no mapping, such as {{'commit': 'abc'}}")
     before = _baseline(baseline)
     found = evaluators_of(evaluators, evaluator_timeout)
     if found and scoring_stopped():

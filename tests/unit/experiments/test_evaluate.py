@@ -119,6 +119,49 @@ def test_parameters_are_filled_by_the_names_of_fields_and_of_columns() -> None:
     assert outputs(sg.evaluate(ROWS, task)) == [["one", "ONE", "en", 3], ["two", "2", "fr", 3]]
 
 
+def test_a_task_gets_values_as_they_were_given_and_its_lists_are_its_own_to_change() -> None:
+    class Image:
+        pass
+
+    image, numbers = Image(), list(range(30_000))
+    rows = [{"input": [{"role": "user"}], "image": image, "numbers": numbers, "big": 2**70}]
+    seen: list[Any] = []
+
+    def task(input: list[Any], image: Any, numbers: list[int], big: int) -> int:  # noqa: A002
+        input.append({"role": "assistant"})
+        numbers.append(1)
+        seen.append((len(input), image, len(numbers), big))
+        return len(input)
+
+    results = sg.evaluate(rows, task, [exact], repeats=2)
+    assert seen == [(2, image, 30_001, 2**70)] * 2
+    assert outputs(results) == [2, 2]
+    assert results.items[0].input == [{"role": "user"}]
+    assert len(numbers) == 30_000
+    assert "Image" in results.items[0].metadata["image"]
+    assert sg.evaluate(rows, lambda item: item["input"].append(1) or len(item["input"])).items[0].output == 2
+
+
+def test_a_fault_of_ours_costs_its_run_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, swallowed_faults: list[Any]
+) -> None:
+    from spangrade.experiments import experiment
+
+    real = experiment.found_in
+
+    def found(item: Item, *rest: Any, **more: Any) -> Any:
+        if item["item_id"] == "a":
+            raise RuntimeError("a fault of ours")
+        return real(item, *rest, **more)
+
+    monkeypatch.setattr(experiment, "found_in", found)
+    first, second = sg.evaluate(ROWS, by_alias, [exact]).items
+    assert first.error is not None
+    assert "could not read what the task gave: a fault of ours" in first.error.message
+    assert second.output == "TWO"
+    swallowed_faults.clear()
+
+
 def test_a_whole_item_is_a_read_only_mapping_with_attributes() -> None:
     seen: list[Item] = []
 
@@ -536,7 +579,7 @@ def test_ctrl_c_gives_what_was_done_until_then() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"concurrency": 0}, {"concurrency": True}, {"repeats": 1.5}, {"timeout": 0}, {"timeout": "1"}, {"evaluator_timeout": -1}, {"baseline": 3}],
+    [{"concurrency": 0}, {"concurrency": True}, {"repeats": 1.5}, {"timeout": 0}, {"timeout": "1"}, {"evaluator_timeout": -1}, {"baseline": 3}, {"name": ""}, {"metadata": ["x"]}],
 )  # fmt: skip
 def test_settings_that_cannot_work_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(sg.ConfigError, match=next(iter(wrong))):

@@ -255,6 +255,13 @@ def test_fails(spangrade):
     assert "exact: pass rate 0.0% (0 of 10) is under 50.0%" in done
 
 
+def test_what_the_readme_shows_is_run(folder: Folder) -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (block,) = [one for one in readme.split("```") if one.startswith("python") and "mark.spangrade" in one]
+    folder.dataset([{"question": "it", "documents": "An answer to it."}])
+    assert "2 passed" in folder.run(block.removeprefix("python"))
+
+
 def test_pytest_loads_nothing_of_spangrade_where_nobody_asks_for_it(folder: Folder) -> None:
     (folder.path / "test_other.py").write_text(
         "import sys\n\ndef test_it():\n    assert 'pytest_spangrade' in sys.modules\n    assert 'spangrade' not in sys.modules\n"
