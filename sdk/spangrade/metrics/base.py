@@ -86,8 +86,10 @@ class BaseMetric(ABC, Generic[T]):
             check_name(cls.result_key, f"{cls.__qualname__}: the result_key as a")
         if not cls._says_name:
             cls._call(cls.__name__)
-        elif isinstance(cls.name, str):
+        elif not hasattr(vars(cls)["name"], "__get__"):
             cls._call(check_name(cls.name, f"{cls.__qualname__}: the metric's"))
+        elif not cls._says_key:  # a property: each instance has its own, and its key with it
+            cls.result_key = ""
         cls._check_definition()
 
     @classmethod

@@ -91,8 +91,12 @@ class CompositeMetric(Tree):
         if on_missing not in _ON_MISSING:
             raise ConfigError(f"{what}: on_missing {on_missing!r} is not one of {', '.join(_ON_MISSING)}")
         self.on_missing = on_missing
-        for child in children:
+        if isinstance(children, (str, BaseMetric)):
+            raise TypeError(f"{what}: children is a list of metrics; write [{children!r}]")
+        for child in children or ():
             self.add(child)
+        if weights is not None and not isinstance(weights, Mapping):
+            raise TypeError(f"{what}: weights is a dict of result key to weight, not a {type(weights).__name__}")
         self._weigh(weights or {}, what)
 
     def _weigh(self, weights: Mapping[Any, float], what: str) -> None:

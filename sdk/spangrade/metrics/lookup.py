@@ -5,13 +5,13 @@ that is taken here is hidden by it, and reached by its path. ``module:attribute`
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final, Literal
 
 from spangrade.errors import ConfigError
 from spangrade.metrics import packages
-from spangrade.metrics.builtin.table import BUILTIN
+from spangrade.metrics.builtin.table import BUILTIN, BuiltIn
 from spangrade.metrics.importing import at_path
 from spangrade.metrics.registry import MetricsCatalog
 
@@ -57,7 +57,8 @@ def find(name: str) -> Entry:
         ConfigError: there is none; near misses are named.
     """
     if ":" in name:
-        return Entry(name, "path", name)
+        line = next((line for line in BUILTIN.values() if line.path == name), None)
+        return Entry(name, "path", name) if line is None else replace(_entry(name, line), origin="path")
     if name in BUILTIN:
         return _built_in(name)
     registered = MetricsCatalog.registered()
@@ -100,7 +101,10 @@ def missing_extra(extra: str) -> str:
 
 
 def _built_in(name: str) -> Entry:
-    line = BUILTIN[name]
+    return _entry(name, BUILTIN[name])
+
+
+def _entry(name: str, line: BuiltIn) -> Entry:
     return Entry(name, "built-in", line.path, line.summary, line.extra, line.factory)
 
 

@@ -118,7 +118,7 @@ def test_built_ins_with_parameters_take_them_as_config(tmp_path: Path) -> None:
         """
         metrics:
           - {use: regex, config: {pattern: "^one"}, result_key: starts}
-          - {use: length_words, threshold: 1}
+          - {use: "spangrade.metrics.builtin.length:length_words", threshold: 1}
         """,
     )
     assert scores(regex)["starts"].value == 1

@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import enum
+import types
 from abc import ABC
 from collections.abc import Callable
 from typing import Any, Generic, Literal, NotRequired, Optional, TypedDict, TypeVar
@@ -218,6 +219,19 @@ def test_name_is_the_class_and_result_key_the_instance() -> None:
     assert Named().result(1) == {"words_of_all_kinds": 1}
     assert (Keyed.name, Keyed().result(1)) == ("Keyed", {"n": 1})
     assert (Again.name, Again().result_key) == ("Again", "n")
+
+
+def test_a_name_may_be_a_property_and_is_else_a_short_text() -> None:
+    class Dynamic(Words):
+        @property
+        def name(self) -> str:  # type: ignore[override]
+            return "dynamic"
+
+    assert Dynamic().result(1) == {"dynamic": 1}
+    assert sg_resolve(Dynamic()).info.name == "dynamic"
+    for name in ("", 3, None, "x" * 200):
+        with pytest.raises(sg.ConfigError, match="the metric's name"):
+            types.new_class("Wrong", (Words,), exec_body=lambda space, name=name: space.update(name=name))
 
 
 @pytest.mark.parametrize("key", ["", "  ", "x" * 200, 3])

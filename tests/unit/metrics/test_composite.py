@@ -159,6 +159,11 @@ def test_names_and_keys_of_a_tree() -> None:
 
 
 def test_what_is_no_metric_is_refused() -> None:
+    for children in ("overlap", Number("a")):
+        with pytest.raises(TypeError, match="children is a list of metrics; write"):
+            sg.CompositeMetric("q", children)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="weights is a dict"):
+        tree(Number("a"), weights=[1])
     for thing in (3, None, object()):
         with pytest.raises(TypeError, match="is no metric"):
             tree(thing)
