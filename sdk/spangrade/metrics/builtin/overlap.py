@@ -31,7 +31,7 @@ MAX_ANSWER_CHARS: Final = 20_000
 MAX_DOCUMENT_CHARS: Final = 200_000
 _WORD_WEIGHT: Final = 0.7  # single words against pairs; pairs punish words that are all there but in another relation
 # The numbers of citations are no words of the answer.
-_MARKER: Final = re.compile(r"\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\]|【[^【】\n]{1,80}】")
+_MARKER: Final = re.compile(r" ?(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\]|【[^【】\n]{1,80}】)")
 
 
 class Source:
@@ -72,7 +72,7 @@ def overlap(sample: Sample) -> Score:
         raise Skip("the documents have no text")
     total, weighted = 0, 0.0
     weakest: tuple[float, str] | None = None
-    for sentence in sentences(_MARKER.sub(" ", prose(sample.output)[:MAX_ANSWER_CHARS])):
+    for sentence in sentences(_MARKER.sub("", prose(sample.output)[:MAX_ANSWER_CHARS])):
         found = source.support(sentence)
         if found is None:
             continue
