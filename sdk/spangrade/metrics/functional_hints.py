@@ -5,7 +5,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, ForwardRef, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
 from spangrade.errors import ConfigError
 
@@ -59,6 +59,10 @@ class Hints:
         """
         return {name: self._one(name, annotation, unusable) for name, annotation in self._raw.items()}
 
+    def forget(self) -> None:
+        """Once they are resolved: what stood around the definition is not kept alive."""
+        self._locals = {}
+
     def _one(self, name: str, annotation: Any, unusable: Unusable | None) -> Any:
         if annotation is inspect.Parameter.empty:
             return Any
@@ -79,8 +83,13 @@ class Hints:
 def _checkable(hint: Any) -> Any:
     """A type that can be checked before the function runs: an Iterable is read into a list (pydantic would check its items
     only when they are taken), a protocol that `isinstance` does not take is not checked."""
-    if get_origin(hint) is collections.abc.Iterable:
-        return list[get_args(hint)[0]]  # type: ignore[misc]
+    origin, members = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[_checkable(members[0]), *hint.__metadata__]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(map(_checkable, members))]  # noqa: UP007 - of members that are known here only
+    if collections.abc.Iterable in (hint, origin):
+        return list[members[0]] if members else list  # type: ignore[valid-type]
     if getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False):
         return Any
     return hint
@@ -95,17 +104,25 @@ def _has_text(annotation: Any) -> bool:
 def _defined(fn: Any) -> Any:
     """The function whose module and closure the annotations were written in."""
     while True:
-        fn = inspect.unwrap(fn)
-        if hasattr(fn, "func"):  # functools.partial
+        if hasattr(fn, "__wrapped__") and _shows_wrapped(fn):
+            fn = fn.__wrapped__
+        elif hasattr(fn, "func"):  # functools.partial
             fn = fn.func
         elif hasattr(fn, "__func__"):  # a bound method
             fn = fn.__func__
-        elif isinstance(fn, types.FunctionType) or not hasattr(type(fn), "__call__"):  # noqa: B004 - asked of the type
+        elif isinstance(fn, types.FunctionType):
             return fn
-        elif isinstance(call := type(fn).__call__, types.FunctionType):
+        elif isinstance(call := getattr(type(fn), "__call__", None), types.FunctionType):  # noqa: B004 - of the type
             fn = call
         else:
             return fn
+
+
+def _shows_wrapped(fn: Any) -> bool:
+    try:
+        return isinstance(fn, staticmethod) or _takes_anything(_signature(fn, follow_wrapped=False))
+    except (TypeError, ValueError):
+        return True
 
 
 def _closure(fn: Any) -> dict[str, Any]:

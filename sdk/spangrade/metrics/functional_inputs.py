@@ -143,6 +143,7 @@ class Inputs:
         by_name = set(self._by_kind) <= {_Kind.POSITIONAL_OR_KEYWORD, _Kind.KEYWORD_ONLY}
         self._simple = by_name and all(name == field for name, field in fields.items())
         self._check = TypeAdapter(model).validator.validate_python
+        self._hints.forget()
 
     def _usable(self, name: str, hint: Any) -> bool:
         try:

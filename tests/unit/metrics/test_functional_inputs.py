@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import typing
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, Protocol, Union
@@ -212,6 +215,16 @@ def test_a_parameter_that_may_be_none_is_optional() -> None:
         (Iterable[str], "text", False),
         (Iterable[str], [1], False),
         (Iterable[str], iter(["a"]), True),
+        (Iterable, "text", False),
+        (typing.Iterable, [1], True),
+        (Iterable[str] | None, "text", False),
+        (Annotated[Iterable[str], "any"], "text", False),
+        (Iterator[str], "text", False),
+        (Callable[[str], int], len, True),
+        (Callable[[str], int], 5, False),
+        (type[BaseModel], Chunk, True),
+        (type[BaseModel], Chunk(text="a"), False),
+        (Speaks | None, "anything", True),
         (dict[str, int], {"a": "1"}, True),
         (dict[str, int], [("a", 1)], False),
         (Path, "a/b", True),
@@ -259,6 +272,22 @@ def test_names_of_the_enclosing_function_are_found() -> None:
 
     assert g.score(local={"x": 7}, locals_=[{"x": 1}]) == 8
     assert h.score(local={"x": 1}) == 1
+
+
+def test_what_stands_around_a_metric_is_not_kept_alive_by_it() -> None:
+    def make() -> tuple[Any, weakref.ref[Client]]:
+        large = Client()
+
+        @sg.numeric_metric
+        def of(client: Client) -> float:
+            return 1
+
+        return of, weakref.ref(large)
+
+    metric, large = make()
+    gc.collect()
+    assert large() is None
+    assert metric.score(client=Client()) == 1
 
 
 @sg.numeric_metric
