@@ -58,6 +58,8 @@ class Chunks:
         if self._on:
             try:
                 return self._add(item, room, left)
+            except RecursionError:  # the application's stack is nearly used up: its reader has the item all the same
+                pass
             except Exception as fault:  # noqa: BLE001 - a fault of ours
                 self._on = False
                 _guard.swallowed("stream.chunk", fault)
@@ -104,7 +106,10 @@ class Chunks:
         self.finish("closed" if self.begun else "unconsumed")
 
     def __del__(self) -> None:
-        self.leave()  # Python runs no `finally` of an async generator whose loop was closed before it
+        try:
+            self.leave()  # Python runs no `finally` of an async generator whose loop was closed before it
+        except RecursionError:  # nothing can be called here
+            pass
 
     @property
     def value(self) -> Any:

@@ -51,30 +51,33 @@ class Following:
 
     # --- steps -----------------------------------------------------------------------------------------------------------
 
-    def step(self, run: Callable[..., Any], *args: Any) -> Any:
+    def step(self, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Take one."""
         if current().get(_STEPPING) is self:
-            return run(*args)
+            return run(*args, **kwargs)
         if not self._begun:
             self._begin()
         token = enter(self._context)
         try:
-            item = run(*args)
+            item = run(*args, **kwargs)
         except BaseException as fault:
             self._ended_by(fault)
             raise
         finally:
             reset(token)  # always here: a step begins and ends in one place
-        self._came(item)
+        try:
+            self._came(item)
+        except RecursionError:  # the application's stack is nearly used up: it gets its item all the same
+            pass
         return item
 
     def start(self, run: Callable[[], Any]) -> Any:
         """Make an iterator: code of the stream's that gives no item yet."""
-        return run() if self.inside() else self._within(run, ())
+        return run() if self.inside() else self._within(run, (), {})
 
-    def astep(self, run: Callable[..., Any], *args: Any) -> Any:
+    def astep(self, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Take one that is awaited: the stream's method is called now, what it returns is awaited by the caller."""
-        return run(*args) if self.inside() else self._awaited(self._within(run, args))
+        return run(*args, **kwargs) if self.inside() else self._awaited(self._within(run, args, kwargs))
 
     async def _awaited(self, step: Any) -> Any:
         self._begin()
@@ -86,13 +89,16 @@ class Following:
             raise
         finally:
             self._reset(token)
-        self._came(item)
+        try:
+            self._came(item)
+        except RecursionError:
+            pass
         return item
 
-    def _within(self, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def _within(self, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         token = enter(self._context)
         try:
-            return run(*args)
+            return run(*args, **kwargs)
         except BaseException as fault:
             self._ended_by(fault)
             raise

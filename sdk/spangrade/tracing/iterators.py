@@ -44,16 +44,19 @@ class _Standing:
                 closing = self._told(following.closing, held, args, kwargs, "closed")
                 return self._told_after(closing) if type(closing) is CoroutineType else closing
             if name in _STEPS:
-                return self._told(following.step, held, *args)
-            return self._told_after(self._told(following.astep, held, *args))
+                return self._told(following.step, held, *args, **kwargs)
+            return self._told_after(self._told(following.astep, held, *args, **kwargs))
 
         return traced
 
-    def _told(self, run: Callable[..., Any], *args: Any) -> Any:
+    def _told(self, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         try:
-            return run(*args)
+            return run(*args, **kwargs)
         finally:
-            self._tell()
+            try:
+                self._tell()
+            except RecursionError:  # the next step, or the end, will
+                pass
 
     async def _told_after(self, step: Any) -> Any:
         try:
@@ -79,6 +82,8 @@ class _Standing:
         if self._over is None:
             try:
                 self._following.finish("closed")
+            except RecursionError:  # nothing can be called here
+                pass
             except Exception as fault:  # noqa: BLE001 - a fault of ours
                 _guard.swallowed("stream.dropped", fault)
 

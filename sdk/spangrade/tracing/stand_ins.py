@@ -105,25 +105,28 @@ def _stand_in(kind: type) -> type:
 
 
 def _step(name: str, _method: Any, of: _Of) -> Any:
-    def step(self: Any, *args: Any) -> Any:
+    def step(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         following = _current(self)
         if following is None:
-            return getattr(self, name)(*args)
+            return getattr(self, name)(*args, **kwargs)
         try:
-            return following.step(of(self, name), *args)
+            return following.step(of(self, name), *args, **kwargs)
         finally:
-            if following.over:
-                _release(self)
+            try:
+                if following.over:
+                    _release(self)
+            except RecursionError:  # the next step, or the end, will
+                pass
 
     return step
 
 
 def _astep(name: str, method: Any, of: _Of) -> Any:
-    def step(self: Any, *args: Any) -> Any:
+    def step(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         following = _current(self)
         if following is None:
-            return getattr(self, name)(*args)
-        return _release_after(self, following, following.astep(of(self, name), *args))
+            return getattr(self, name)(*args, **kwargs)
+        return _release_after(self, following, following.astep(of(self, name), *args, **kwargs))
 
     return _async(step) if inspect.iscoroutinefunction(method) else step
 

@@ -10,6 +10,7 @@ from tests.unit.tracing.conftest import Spans
 
 import spangrade as sg
 from spangrade import _guard
+from spangrade import semconv as s
 from spangrade.otel.engine import current_engine
 from spangrade.testing import CollectingExporter
 
@@ -159,3 +160,51 @@ def test_an_endless_recursion_of_ours_would_be_told(swallowed_faults: list[Any])
         endless()
     assert [where for where, _ in swallowed_faults] == ["test"]
     swallowed_faults.clear()
+
+
+class Counting:
+    """A stream object."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def __iter__(self) -> "Counting":
+        return self
+
+    def __next__(self) -> dict[str, int]:
+        self.n += 1
+        return {"n": self.n}
+
+
+class HandsOut:
+    """One that hands out an iterator."""
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        return Counting()
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("make", [Counting, HandsOut])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_stream_that_is_stepped_there_loses_no_item(make: Callable[[], Any], traced: Spans) -> None:
+    @sg.trace
+    def hands_out() -> Any:
+        return make()
+
+    streams = [iter(hands_out())]
+    seen: list[int] = []
+
+    def deeper() -> None:
+        try:
+            seen.append(next(streams[0])["n"])
+            deeper()
+            seen.append(next(streams[0])["n"])
+        except RecursionError:
+            pass
+
+    deeper()
+    assert len(seen) > 100
+    assert seen == list(range(1, len(seen) + 1))
+    streams.clear()
+    assert traced.only().attributes[s.ENDED] == "closed"

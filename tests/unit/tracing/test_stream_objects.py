@@ -290,3 +290,57 @@ def test_faults_of_ours_cost_the_caller_nothing(
     assert len(swallowed_faults) == 1
     swallowed_faults.clear()
     assert sys.getrefcount(stream) > 0
+
+
+class Sent:
+    """Generators in all but their type, sent to by name."""
+
+    def __next__(self) -> str:
+        return "n"
+
+    def send(self, value: str = "") -> str:
+        return value
+
+    def throw(self, kind: Any, *, why: str) -> str:
+        return why
+
+
+class ASent:
+    async def __anext__(self) -> str:
+        return "n"
+
+    async def asend(self, value: str = "") -> str:
+        return value
+
+    async def athrow(self, kind: Any, *, why: str) -> str:
+        return why
+
+
+class HandsOutSent:
+    def __iter__(self) -> Any:
+        return Sent()
+
+    def __aiter__(self) -> Any:
+        return ASent()
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("make", [Sent, HandsOutSent])
+def test_what_is_sent_by_name_arrives(make: Callable[[], Any], traced: Spans) -> None:
+    stream = hands_out(make)
+    steps = stream if hasattr(stream, "send") else iter(stream)
+    assert (next(steps), steps.send(value="s"), steps.throw(KeyError, why="w")) == ("n", "s", "w")
+    del stream, steps
+    assert ended(traced) == ("nsw", "closed")
+
+
+@pytest.mark.parametrize("make", [ASent, HandsOutSent])
+def test_so_does_what_is_sent_by_name_and_awaited(make: Callable[[], Any], traced: Spans) -> None:
+    async def main() -> tuple[str, ...]:
+        stream = hands_out(make)
+        steps = stream if hasattr(stream, "asend") else aiter(stream)
+        return await anext(steps), await steps.asend(value="s"), await steps.athrow(KeyError, why="w")
+
+    assert asyncio.run(main()) == ("n", "s", "w")
+    assert ended(traced) == ("nsw", "closed")
