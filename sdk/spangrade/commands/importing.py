@@ -1,6 +1,5 @@
 """Objects that a command line names as ``module:attribute``."""
 
-import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spangrade.errors import ConfigError
+from spangrade.metrics.importing import at_path
 
 
 @contextmanager
@@ -30,16 +30,10 @@ def imported(path: str, option: str) -> Any:
     Raises:
         ConfigError: it is no such path, the module does not import, or has no such attribute.
     """
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
+    module, _, attribute = path.partition(":")
+    if not module or not attribute:
         raise ConfigError(f"{option} {path!r} is no import path; write module:name, such as app.bot:answer")
     try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as fault:
-        raise ConfigError(f"{option} {path!r} does not import: {type(fault).__name__}: {fault}") from fault
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise ConfigError(f"{option}: module {module_name!r} has no {attribute!r}") from None
-    return found
+        return at_path(path)
+    except ConfigError as fault:
+        raise ConfigError(f"{option}: {str(fault).removeprefix('metrics: ')}") from fault
