@@ -1,5 +1,6 @@
 """Which language a text is in, by py3langid. Imported, and its model read, when the first text is looked at; then shared."""
 
+import os
 import threading
 from typing import Any, Final
 
@@ -48,3 +49,13 @@ def _loaded() -> Any:
             # One of our own: the module's shared one may have been narrowed down by the application.
             _identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
         return _identifier
+
+
+def _after_fork() -> None:
+    """A child may have been forked while a thread of its parent, which it has not, held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,5 +1,6 @@
 """Names of people and places in English text, by spaCy's small model. Imported when the first text is looked at."""
 
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any, Final
@@ -34,3 +35,13 @@ def _loaded() -> Any:
         # Only what tells names: the parser and the lemmas take most of the time.
         _model = package.load(exclude=["parser", "lemmatizer", "attribute_ruler", "tagger"])
     return _model
+
+
+def _after_fork() -> None:
+    """A child may have been forked while a thread of its parent, which it has not, held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,5 +1,7 @@
 """`language_match`, with the real identifier; skipped where it cannot know."""
 
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -132,6 +134,25 @@ def test_threads_share_one_identifier_and_agree(monkeypatch: pytest.MonkeyPatch)
     assert len(found) == 8
     assert len(set(seen)) == 1
     assert len(set(found)) == 1
+
+
+FORKED = """
+import os
+from spangrade.metrics.builtin import languages, pii_names
+
+with languages._lock, pii_names._lock:
+    child = os.fork()
+    if child == 0:
+        free = languages._lock.acquire(timeout=5) and pii_names._lock.acquire(timeout=5)
+        os._exit(0 if free else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_a_model_loads_does_not_wait_for_it() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "0"
 
 
 def test_an_application_that_narrows_its_own_identifier_changes_nothing(grade: Grade) -> None:
