@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spangrade._log import once
+from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
@@ -144,6 +145,8 @@ class Jobs:
         info = seat.info
         try:
             self._ledger.ended(info, ended.outcome, ended.reason)
+            if ended.outcome is Outcome.ERROR and not seat.is_judge:
+                _say(info, ended.reason)
             with _RECORDS:
                 records = records_of(job, info, selection, ended, self._around.clock.time_ns())
                 if self._around.watcher is not None:
@@ -188,6 +191,13 @@ class Jobs:
         """The child has jobs of its own; these are the parent's."""
         self._loop.after_fork()
         self._processes.after_fork()
+
+
+def _say(info: EvaluatorInfo, error: str) -> None:
+    """Once for a metric and kind of error: who wrote it wants to know. The message stays out: it may quote what users wrote."""
+    error = error if error.isidentifier() else "?"
+    event = "a metric gives errors instead of scores; their messages leave with them"
+    once(f"metric:{info.key}:{error}", event, evaluator=info.name, error=error)
 
 
 def _size(span: SpanData, sample: Sample) -> int:

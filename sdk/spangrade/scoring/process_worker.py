@@ -31,6 +31,7 @@ from spangrade.model.score import Skip
 READY: Final = b"\x00spangrade worker is ready\x00"  # what comes before it on the pipe is somebody else's printing
 _LENGTH: Final = struct.Struct(">Q")
 _LOOK_S: Final = 1.0
+_NICE: Final = 5  # where processors are short the application comes first
 _MAX_MESSAGE: Final = 1_000
 
 
@@ -68,6 +69,7 @@ def main() -> None:
         os.dup2(nowhere, number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the application
     if os.name == "posix":
+        os.nice(_NICE)
         threading.Thread(target=_end_with, args=(host,), daemon=True).start()
     outbox.write(READY)
     try:

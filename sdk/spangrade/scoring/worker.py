@@ -275,10 +275,8 @@ class Lane:
         return now + SLOW_S if busy else None
 
     def _goes_on(self, now: float) -> bool:
-        # Under the lock: a thread is awake, and is not on a step that may be a slow one.
-        awake = sum(slot.serves for slot in self._slots) - self._idle
-        at_work = [slot for slot in self._slots if slot.serves and slot.step is not None]
-        return awake > len(at_work) or any(now - slot.started < QUICK_S for slot in at_work)
+        # Under the lock: a thread has begun a step a moment ago, so it is likely to come to what is ready.
+        return any(slot.serves and now - slot.started < QUICK_S for slot in self._slots)
 
     def _leave_behind(self, slot: _Slot, step: Step) -> None:
         slot.step, slot.left_behind = None, step.turn

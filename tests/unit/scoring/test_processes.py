@@ -133,6 +133,13 @@ def graded(pool: Processes, given: LocalMetric, output: Any = "four") -> Any:
     return pool.evaluate(Remote.of(given), Sample(output=output))
 
 
+def pid_told(pipe: Path) -> int:
+    """The pid that a hanging metric writes into a named pipe; it fails when none does."""
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as told:
+        assert select.select([told], [], [], 60)[0], "the metric did not begin"
+        return int(told.read())
+
+
 def ended(pid: int) -> bool:
     """Wait until a process has ended; False when it lives on."""
     try:
@@ -204,10 +211,10 @@ def test_a_metric_that_runs_out_of_time_is_ended_with_its_worker(
             graded(one, metrics.hangs, str(tmp_path / "pid"))
         caught.append(fault.value.kind)
 
-    os.mkfifo(tmp_path / "pid")  # to read it waits for the metric
+    os.mkfifo(tmp_path / "pid")
     thread = threading.Thread(target=hang)
     thread.start()
-    pid = int((tmp_path / "pid").read_text())
+    pid = pid_told(tmp_path / "pid")
     assert one.check(one._clock.monotonic()) == one._clock.monotonic() + 5
     one._clock.advance(5.0)
     assert one.check(one._clock.monotonic()) is None
@@ -251,7 +258,7 @@ def test_closing_ends_workers_in_the_middle_of_their_work(pool: Any, metrics: Mo
 
     os.mkfifo(tmp_path / "pid")
     threading.Thread(target=hang).start()
-    pid = int((tmp_path / "pid").read_text())
+    pid = pid_told(tmp_path / "pid")
     one.close()
     assert ended(pid)
     assert over.wait(20)
@@ -293,7 +300,7 @@ def test_shutdown_in_the_middle_ends_the_worker_and_counts_the_pair(
     os.mkfifo(tmp_path / "pid")
     h = harness(metrics.hangs)
     h.send(call_span(**{s.OI_OUTPUT: str(tmp_path / "pid")}))
-    pid = int((tmp_path / "pid").read_text())
+    pid = pid_told(tmp_path / "pid")
     assert not h.pipeline.shutdown(0.1)
     assert ended(pid)
     assert h.counts("hangs").outcomes == {(Outcome.DROPPED, "shutdown"): 1}
