@@ -1,15 +1,16 @@
 """Anything that a user may give as a metric → what the pipeline, or a tree, can run."""
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from spangrade.errors import ConfigError
 from spangrade.metrics import lookup
-from spangrade.metrics.adapter import evaluator_of
-from spangrade.metrics.base import BaseMetric
 from spangrade.metrics.builtin.table import BUILTIN
-from spangrade.metrics.leaf import EvaluatorLeaf
 from spangrade.metrics.local import metric
 from spangrade.model.evaluator import Evaluator
+
+if TYPE_CHECKING:  # classes and trees are imported with the first of them: most applications have none
+    from spangrade.metrics.base import BaseMetric
 
 __all__ = ["BUILTIN", "as_leaf", "node_of", "resolve"]
 
@@ -22,10 +23,14 @@ def resolve(given: Any) -> Evaluator:
         ConfigError: the name is unknown (near misses are named), the module does not import, or the thing is no metric.
     """
     node = node_of(given)
-    return evaluator_of(node) if isinstance(node, BaseMetric) else node
+    if not _is_class_metric(node):
+        return node  # type: ignore[return-value]
+    from spangrade.metrics.adapter import evaluator_of
+
+    return evaluator_of(node)
 
 
-def as_leaf(given: Any) -> BaseMetric[Any]:
+def as_leaf(given: Any) -> "BaseMetric[Any]":
     """The same as a node of a tree.
 
     Raises:
@@ -34,17 +39,19 @@ def as_leaf(given: Any) -> BaseMetric[Any]:
     """
     if not isinstance(given, (str, Evaluator)) and not callable(given):
         raise TypeError(f"{given!r} is no metric; {_WHAT_IS}")
+    from spangrade.metrics.leaf import EvaluatorLeaf
+
     node = node_of(given)
-    return node if isinstance(node, BaseMetric) else EvaluatorLeaf(node)
+    return node if _is_class_metric(node) else EvaluatorLeaf(node)  # type: ignore[arg-type]
 
 
-def node_of(given: Any) -> BaseMetric[Any] | Evaluator:
+def node_of(given: Any) -> "BaseMetric[Any] | Evaluator":
     """The same: a class metric or tree as it is, everything else as an evaluator."""
     if isinstance(given, str):
         entry = lookup.find(given)
         found = entry.load()
         return node_of(made(found, given) if entry.factory else found)
-    if isinstance(given, BaseMetric):
+    if _is_class_metric(given):
         return given
     if isinstance(given, type):
         return instance_of(given)
@@ -54,6 +61,11 @@ def node_of(given: Any) -> BaseMetric[Any] | Evaluator:
         name = _built_in_factory(given)
         return metric(given) if name is None else node_of(name)
     raise ConfigError(f"metrics: {given!r} is no metric; {_WHAT_IS}")
+
+
+def _is_class_metric(given: Any) -> "TypeGuard[BaseMetric[Any]]":
+    module = sys.modules.get("spangrade.metrics.base")  # where it is not imported yet, nothing is one
+    return module is not None and isinstance(given, module.BaseMetric)
 
 
 def _built_in_factory(given: Any) -> str | None:
@@ -67,8 +79,10 @@ _WHAT_IS = (
 )
 
 
-def instance_of(cls: type) -> BaseMetric[Any]:
+def instance_of(cls: type) -> "BaseMetric[Any]":
     """An instance of a metric's class that needs no parameters."""
+    from spangrade.metrics.base import BaseMetric
+
     if not issubclass(cls, BaseMetric):
         raise ConfigError(f"metrics: {cls.__qualname__} is a class, and no BaseMetric; {_WHAT_IS}")
     if cls._signature is None:

@@ -13,7 +13,6 @@ from spangrade.errors import ConfigError
 from spangrade.metrics import packages
 from spangrade.metrics.builtin.table import BUILTIN, BuiltIn
 from spangrade.metrics.importing import at_path
-from spangrade.metrics.registry import MetricsCatalog
 
 Origin = Literal["built-in", "registered", "package", "path"]
 _DISTRIBUTION: Final = "spangrade"
@@ -46,6 +45,8 @@ class Entry:
             ConfigError: it does not import; the message says what, and of a built-in which extra is missing.
         """
         if self.origin in ("registered", "package"):
+            from spangrade.metrics.registry import MetricsCatalog
+
             return MetricsCatalog.get(self.name)
         return at_path(self.where, missing_extra(self.extra) if self.extra else "")
 
@@ -61,7 +62,7 @@ def find(name: str) -> Entry:
         return Entry(name, "path", name) if line is None else replace(_entry(name, line), origin="path")
     if name in BUILTIN:
         return _built_in(name)
-    registered = MetricsCatalog.registered()
+    registered = _all_registered()
     if name in registered:
         return _registered(name, registered[name])
     offers = packages.offers()
@@ -77,7 +78,7 @@ def find(name: str) -> Entry:
 
 def entries() -> list[Entry]:
     """All that can be had by name, in the order of precedence, each sorted; what is hidden by another is left out."""
-    registered = MetricsCatalog.registered()
+    registered = _all_registered()
     found = [_built_in(name) for name in sorted(BUILTIN)]
     found += [_registered(name, registered[name]) for name in sorted(registered)]
     taken = {entry.name for entry in found}
@@ -98,6 +99,12 @@ def missing_extra(extra: str) -> str:
         except PackageNotFoundError:
             return f'pip install "{_DISTRIBUTION}[{extra}]"'
     return ""
+
+
+def _all_registered() -> dict[str, Any]:
+    from spangrade.metrics.registry import MetricsCatalog  # classes are imported where a name is no built-in's
+
+    return MetricsCatalog.registered()
 
 
 def _built_in(name: str) -> Entry:

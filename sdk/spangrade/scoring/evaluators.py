@@ -12,7 +12,6 @@ from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import JUDGES, live, place
 from spangrade.judges.providers import Endpoint
 from spangrade.metrics.catalog import resolve
-from spangrade.metrics.entries import evaluator_from
 from spangrade.model.policy import Placed
 from spangrade.scoring.processes import check_can_run
 from spangrade.scoring.seats import is_remote
@@ -51,6 +50,8 @@ def placed_evaluators(
 def _metric(given: Any, index: int) -> Placed:
     if not isinstance(given, (MetricEntry, TreeEntry)):
         return Placed(resolve(given))
+    from spangrade.metrics.entries import evaluator_from  # which knows trees, and is needed for a file only
+
     try:
         return Placed(evaluator_from(given), match=given.match)
     except ConfigError as fault:
