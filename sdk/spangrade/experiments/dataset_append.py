@@ -11,7 +11,7 @@ from typing import Any, Literal
 from spangrade._text import valid
 from spangrade.errors import ConfigError
 from spangrade.experiments.dataset_file import BadRow, rows_of
-from spangrade.experiments.item import column_name
+from spangrade.experiments.item import field_named
 
 Added = Literal["added", "there", "replaced", "differs"]
 
@@ -57,11 +57,7 @@ def _add(path: Path, row: dict[str, Any], line: str, *, replace: bool) -> Added:
 
 
 def _id(row: Any) -> Any:
-    return (
-        next((row[key] for key in row if column_name(key) in ("item_id", "id")), None)
-        if isinstance(row, dict)
-        else None
-    )
+    return next((row[key] for key in row if field_named(key) == "item_id"), None) if isinstance(row, dict) else None
 
 
 def _write(path: Path, text: str) -> None:

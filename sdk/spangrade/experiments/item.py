@@ -1,6 +1,7 @@
 """`Item`: one item of a dataset, under the names of a Sample, whatever its columns were called."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "context": ("context",),
     "metadata": ("metadata",),
 }
-FIELD_OF: Final[Mapping[str, str]] = {column: field for field, columns in COLUMNS.items() for column in columns}
 _MAX_ID: Final = 256
 
 
@@ -35,7 +35,7 @@ class Item(FrozenDict):
     __slots__ = ()
 
     def __missing__(self, key: str) -> Any:
-        field = FIELD_OF.get(column_name(key))
+        field = field_named(key)
         if field is not None:
             return self[field]
         found = self["metadata"]
@@ -60,8 +60,17 @@ class Item(FrozenDict):
 
 
 def column_name(name: Any) -> str:
-    """A column's name as it is compared: "Expected Output" is ``expected_output``."""
-    return str(name).strip().lower().replace(" ", "_").replace("-", "_")
+    """A column's name as it is compared: "Expected Output", ``expected_output`` and ``expectedOutput`` are one."""
+    return _APART.sub("", str(name)).lower()
+
+
+_APART: Final = re.compile(r"[\s_-]+")
+_FIELD_OF: Final = {column_name(column): field for field, columns in COLUMNS.items() for column in columns}
+
+
+def field_named(name: Any) -> str | None:
+    """The item's field that a column or parameter of this name means; None where it is none of the usual names."""
+    return _FIELD_OF.get(column_name(name))
 
 
 class BadItem(ValueError):
@@ -103,7 +112,9 @@ def _of_row(row: Mapping[Any, Any]) -> Item:
     found: dict[str, Any] = {}
     taken: set[Any] = set()
     for field, columns in COLUMNS.items():
-        column = next((by_name[c] for c in columns if c in by_name and not _nothing(row[by_name[c]])), None)
+        column = next(
+            (held for c in columns if (held := by_name.get(column_name(c))) and not _nothing(row[held])), None
+        )
         if column is not None:
             found[field] = _listed(row[column])
             taken.add(column)
@@ -113,7 +124,7 @@ def _of_row(row: Mapping[Any, Any]) -> Item:
         names = ", ".join(str(key) for key in row) or "none"
         raise BadItem(f"it has neither input, output nor expected (nor {_others()}); its columns are {names}")
     metadata = {str(key): _listed(value) for key, value in row.items() if key not in taken and not _nothing(value)}
-    for key in [key for key in metadata if column_name(key) in FIELD_OF and is_empty(metadata[key])]:
+    for key in [key for key in metadata if field_named(key) and is_empty(metadata[key])]:
         del metadata[key]
     own = found.pop("metadata", {})
     metadata.update(own if isinstance(own, Mapping) else {"metadata": own})

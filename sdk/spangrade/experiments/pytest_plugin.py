@@ -32,7 +32,7 @@ import pytest
 
 from spangrade.errors import ConfigError
 from spangrade.experiments.dataset import Dataset, read_dataset
-from spangrade.experiments.item import COLUMNS, FIELD_OF
+from spangrade.experiments.item import field_named
 from spangrade.experiments.pytest_grader import Grader, placed, with_placed_baseline
 from spangrade.experiments.results import Results
 from spangrade.experiments.run import evaluate
@@ -118,10 +118,11 @@ def _dataset(node: Any) -> Dataset:
 def _item_parameters(metafunc: pytest.Metafunc) -> list[str]:
     """Those of a test's parameters that are fields of an item, or columns of its dataset."""
     names = [name for name in inspect.signature(metafunc.function).parameters if name in metafunc.fixturenames]
-    known = {*FIELD_OF, *COLUMNS, *WHOLE, "sample"}
-    if any(name not in known for name in names):
-        known |= {key for one in _dataset(metafunc.definition).items for key in one["metadata"]}
-    return [name for name in names if name in known]
+    usual = {name for name in names if field_named(name) or name in WHOLE or name == "sample"}
+    columns: set[str] = set()
+    if len(usual) < len(names):
+        columns = {key for one in _dataset(metafunc.definition).items for key in one["metadata"]}
+    return [name for name in names if name in usual or name in columns]
 
 
 def _task(item: pytest.Function) -> Any:

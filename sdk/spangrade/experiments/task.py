@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from typing import Any, Final, get_type_hints
 
 from spangrade.errors import ConfigError
-from spangrade.experiments.item import COLUMNS, FIELD_OF, Item, column_name
+from spangrade.experiments.item import COLUMNS, Item, field_named
 from spangrade.model.sample import Sample
 
 WHOLE: Final = frozenset({"item", "example", "row", "record", "case", "datapoint"})
@@ -118,7 +118,7 @@ def _binding(fn: Callable[..., Any], items: tuple[Item, ...]) -> Callable[[Item]
 
 
 def _known(name: str, items: tuple[Item, ...]) -> bool:
-    return name in FIELD_OF or name in WHOLE or any(name in item["metadata"] for item in items)
+    return field_named(name) is not None or name in WHOLE or any(name in item["metadata"] for item in items)
 
 
 def _value(item: Item, name: str, defaults: Mapping[str, Any]) -> Any:
@@ -133,11 +133,11 @@ def _one(fn: Callable[..., Any], parameter: inspect.Parameter, items: tuple[Item
     name, kind = parameter.name, _annotation(fn, parameter)
     if kind is Sample or name == "sample":
         value: Callable[[Item], Any] = sample_of_item
-    elif name in FIELD_OF:
+    elif field_named(name) is not None:
         value = functools.partial(_value, name=name, defaults={})
     elif name in WHOLE or _is_mapping(kind):
         value = _itself
-    elif column_name(name) not in FIELD_OF and any(name in item["metadata"] for item in items):
+    elif any(name in item["metadata"] for item in items):
         value = functools.partial(_value, name=name, defaults={})
     else:
         value = functools.partial(_value, name="input", defaults={})

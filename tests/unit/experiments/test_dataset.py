@@ -40,6 +40,12 @@ def test_columns_are_read_by_their_usual_names_in_any_case_and_the_rest_is_metad
     }
 
 
+@pytest.mark.parametrize("name", ["expected_output", "expectedOutput", "Expected-Output", " EXPECTED OUTPUT "])
+def test_a_columns_name_may_be_written_in_any_style(name: str) -> None:
+    assert only({"input": "q", name: "e"}).expected == "e"
+    assert only({"input": "q", name: "e"})["expectedOutput"] == "e"
+
+
 def test_of_two_columns_for_one_field_the_first_name_counts_and_the_other_stays_in_metadata() -> None:
     item = only({"answer": "a", "output": "o", "ground_truth": "g", "input": "i"})
     assert (item.output, item.expected, item.metadata) == ("o", "g", {"answer": "a"})
