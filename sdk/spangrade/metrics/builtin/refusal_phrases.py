@@ -14,7 +14,7 @@ _EN_CANNOT: Final = (
 _EN_DO: Final = (
     r"(?:help|assist|answer|respond|provide|share|comply|fulfil|support|discuss|create|generate|write|give|offer|tell|disclose|reveal"
     r"|engage|participate|access|browse|open|process|complete|continue|proceed|do (?:that|this|so)|advise|produce|speculate|comment"
-    r"|determine|confirm|verify|find|locate|see|view|make|perform|carry out|fulfill|say)"
+    r"|determine|confirm|verify|perform|carry out|fulfill)"
 )
 _EN_ADVERB: Final = r"(?: (?:really|just|currently|simply|unfortunately|personally|also|directly|in good conscience|ethically|legally))*"
 
@@ -37,6 +37,7 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
         r"information (?:about|on|in|to|regarding|available)\b"
         r"|\bthe (?:(?:provided|given|available|retrieved|supplied) )?(?:documents?|context|sources?|text|information|passages?|knowledge base)(?: provided| given)? "
         r"(?:do(?:es)?(?: not|n't) (?:mention|contain|say|provide|include|specify|state|cover|address|have)|is not (?:sufficient|enough)|are not (?:sufficient|enough))\b"
+        r"|\bi (?:can(?:no|')t|could(?:n't| not)|am unable to|'m unable to|was unable to|wasn't able to) (?:find|locate|see) (?:any|anything|that|this|it|your|the)\b"
         r"|(?:^|[.!?] )(?:not (?:any|enough)|no|insufficient) (?:relevant )?information\b"
         r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model|virtual assistant|chatbot)\b[^.!?]{0,60}\b"
         r"(?:can(?:no|')t|can not|unable|not able|don't|do not|won't|am not|'m not)\b",
