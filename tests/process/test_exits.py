@@ -139,6 +139,30 @@ def _sigterm_caught(pid: int) -> bool:
     return bool(int(mask, 16) >> (signal.SIGTERM - 1) & 1)
 
 
+INTERRUPTED = """
+import atexit, sys
+import spangrade as sg
+
+sg.configure(endpoint=sys.argv[1])
+with sg.trace("call"):
+    sg.set_output("a")
+atexit.register(print, "exiting", flush=True)
+"""
+
+
+def test_who_interrupts_the_exit_gets_it_without_a_word_of_ours() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(8)
+        with Program.of(INTERRUPTED, f"http://127.0.0.1:{listener.getsockname()[1]}") as program:
+            program.wait_for("exiting")
+            exporting, _ = listener.accept()  # and never answered: the exit waits for us
+            with exporting:
+                program.kill(signal.SIGINT)
+                assert program.end() == 0
+        assert program.said == "exiting\n"
+
+
 STOPPED = """
 import sys
 import spangrade as sg

@@ -103,13 +103,16 @@ class ExitHook:
 
     def run(self) -> None:
         """Do the work now, within the budget: at exit, or where somebody else knows that the process ends."""
-        waiting = self._waiting
-        if waiting is not None and waiting.lives():
-            waiting.tell()
-            waiting.wait(self._budget)
-        else:  # a forked child that did nothing of ours, or no thread could be started
-            with _guard.guard("exit"):
-                self._work()
+        try:
+            waiting = self._waiting
+            if waiting is not None and waiting.lives():
+                waiting.tell()
+                waiting.wait(self._budget)
+            else:  # a forked child that did nothing of ours, or no thread could be started
+                with _guard.guard("exit"):
+                    self._work()
+        except KeyboardInterrupt:  # whoever does not want to wait need not, and gets no traceback of ours for it
+            pass
 
     def run_behind(self, then: Callable[[], None]) -> bool:
         """Have the work done on its thread, and ``then`` called; returns at once, so a signal handler may call it. False
