@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spangrade.experiments.results import Results
 
 CONCURRENCY: Final = 8
+_LOOK_S: Final = 0.1
 
 
 class EvaluationInterrupted(KeyboardInterrupt):
@@ -208,7 +209,7 @@ def _beside(experiment: "Experiment") -> "Results":
     thread = threading.Thread(target=copy_context().run, args=(work,), name="spangrade-evaluate", daemon=True)
     thread.start()
     try:
-        thread.join()
+        _join(thread)
     except KeyboardInterrupt:
         started.wait()
         for cancel in stop:
@@ -219,6 +220,16 @@ def _beside(experiment: "Experiment") -> "Results":
     if isinstance(found, BaseException):
         raise found
     return found
+
+
+def _join(thread: threading.Thread) -> None:
+    """Wait for it, or for Ctrl-C: `asyncio.run` makes of the first one a cancellation of the task that waits here, which it
+    cannot see while it blocks its loop."""
+    waiting = asyncio.current_task()
+    while thread.is_alive():
+        thread.join(_LOOK_S)
+        if waiting is not None and waiting.cancelling():
+            raise KeyboardInterrupt
 
 
 def _check_count(what: str, given: Any) -> None:

@@ -577,6 +577,31 @@ def test_ctrl_c_gives_what_was_done_until_then() -> None:
     assert "(interrupted)" in str(results)
 
 
+def test_ctrl_c_stops_it_inside_a_running_event_loop_too() -> None:
+    import _thread
+
+    ended = threading.Event()
+    found: list[Results] = []
+
+    def task(text: str) -> str:
+        if text == "q1":
+            _thread.interrupt_main()
+            ended.wait(60)
+        return text
+
+    async def main() -> None:
+        try:
+            sg.evaluate(["q0", "q1", "q2"], task, concurrency=1)
+        except EvaluationInterrupted as stopped:
+            found.append(stopped.results)
+        finally:
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert outputs(found[0]) == ["q0"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"concurrency": 0}, {"concurrency": True}, {"repeats": 1.5}, {"timeout": 0}, {"timeout": "1"}, {"evaluator_timeout": -1}, {"baseline": 3}, {"name": ""}, {"metadata": ["x"]}],
