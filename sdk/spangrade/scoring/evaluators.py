@@ -15,6 +15,7 @@ from spangrade.metrics.catalog import resolve
 from spangrade.model.policy import Placed
 from spangrade.scoring.processes import check_can_run
 from spangrade.scoring.seats import is_remote
+from spangrade.scoring.source_changes import look_at
 
 
 def scoring_off() -> bool:
@@ -44,6 +45,7 @@ def placed_evaluators(
         seen.add(info.key)
         if is_remote(placed):
             check_can_run(placed.evaluator)
+        look_at(placed.evaluator)
     return found
 
 
