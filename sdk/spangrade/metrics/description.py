@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from spangrade.errors import ConfigError
 from spangrade.metrics import lookup
@@ -147,13 +147,16 @@ def _parameters(thing: Any, entry: Entry) -> dict[str, Any] | None:
 def _of_signature(factory: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     hints = inspect.get_annotations(factory)
-    for parameter in inspect.signature(factory).parameters.values():
+    parameters = inspect.signature(factory).parameters
+    for number, parameter in enumerate(parameters.values()):
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints.get(parameter.name, Any), default)
+        # By alias, since a model's field may not be called ``schema`` or ``copy``; a parameter may.
+        title = parameter.name.replace("_", " ").title()
+        fields[f"p{number}"] = (hints.get(parameter.name, Any), Field(default, alias=parameter.name, title=title))
     try:
         return _schema(create_model("Config", __config__=ConfigDict(arbitrary_types_allowed=True), **fields))
     except Exception:  # noqa: BLE001 - an annotation that pydantic cannot read
-        return {"type": "object", "properties": {name: {} for name in fields}}
+        return {"type": "object", "properties": dict.fromkeys(parameters, {})}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

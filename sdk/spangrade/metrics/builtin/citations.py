@@ -211,4 +211,4 @@ def _support(sentences: Sequence[_Sentence], texts: Sequence[str]) -> Score | No
 def _judged(score: Score | None, mark: float) -> Score | None:
     if score is None or score.value >= mark:
         return score
-    return Score(score.value, FAIL, score.explanation)
+    return Score(score.value, FAIL, f"{score.explanation} (passes at {mark:g})")

@@ -80,7 +80,7 @@ def test_every_style_points_to_its_documents(cite: Any, answer: Any) -> None:
 def test_an_invented_source_is_named_and_fails(cite: Any, answer: str, label: str) -> None:
     score = cite(answer)["valid"]
     assert score.passed is False
-    assert (score.explanation or "").endswith(f"to none: {label}")
+    assert (score.explanation or "").endswith(f"to none: {label} (passes at 1)")
 
 
 @pytest.mark.parametrize(

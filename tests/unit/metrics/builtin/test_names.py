@@ -89,3 +89,18 @@ def test_importing_spangrade_loads_no_library_of_the_built_ins() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_the_command_shows_each_with_its_parameters_and_without_a_warning(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A parameter may have a name that pydantic keeps for itself: ``schema`` of `json_schema`. Warnings are errors here."""
+    from spangrade.commands.metrics import main
+
+    assert main(["show", name]) in (0, None)
+    said = capsys.readouterr().out
+    assert BUILTIN[name].summary in said
+    if BUILTIN[name].factory:
+        assert "target" in said.partition("config:")[2]
+        assert "default" in said.partition("config:")[2]
