@@ -13,7 +13,7 @@ document, so compare like with like: the same application over time, or two retr
 Both are measurements, neither pass nor fail: no labelled set that we have backs a threshold. What was measured (`make
 bench-metrics`): RELEVANCE_PLACEHOLDER
 
-Bounds: the first 4,096 characters of the question, 20,000 of the answer, 64 parts of documents (each document's first,
+Bounds: the first 4,096 characters of the question, 20,000 of the answer, 32 parts of documents (each document's first,
 then each one's second, and so on); what was left out is said in the metadata. English: other languages score, but nobody
 measured how well. Needs the extra ``local``; without it the result is *skipped*, with the reason.
 
@@ -34,8 +34,7 @@ from spangrade.model.score import Score, Skip
 
 MAX_ANSWER_CHARS: Final = 20_000
 MAX_DOCUMENT_CHARS: Final = 200_000
-MAX_PARTS: Final = 64
-_LISTED: Final = 64  # documents in the metadata
+MAX_PARTS: Final = 32
 
 
 @metric(name="context_relevance", version=1, verdict=False, requires=("input", "documents"), timeout=TIMEOUT_S)
@@ -60,7 +59,7 @@ def context_relevance(sample: Sample) -> Score:
         {"document": document_name(sample.documents[place], place), "score": round(value, 4)}
         for place, value in sorted(scores.items())
     ]
-    metadata: dict[str, Any] = {"documents": listed[:_LISTED]}
+    metadata: dict[str, Any] = {"documents": listed}
     if total > len(kept) or left < 0:
         metadata["left_out"] = {"parts": {"given": total, "scored": len(kept)}}
     if len(scores) < len(texts):

@@ -61,7 +61,7 @@ def test_a_negation_is_hardly_seen_as_the_docstring_says() -> None:
 
 
 def test_every_document_is_looked_at_before_any_ones_second_part() -> None:
-    long = [{"id": str(i), "content": f"Document {i} speaks of harvests. " * 100} for i in range(MAX_PARTS - 4)]
+    long = [{"id": str(i), "content": f"{i}{'x' * 150} " * 10} for i in range(MAX_PARTS - 4)]
     score = graded(context_relevance, input=QUESTION, documents=long)
     assert len(score.metadata["documents"]) == MAX_PARTS - 4
     assert score.metadata["left_out"]["parts"]["scored"] == MAX_PARTS
