@@ -12,6 +12,7 @@ from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
 from spangrade.judges.grading import Grading, grade
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
 from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
+from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry
 from spangrade.judges.scale import Scale, scale_named
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
@@ -24,23 +25,6 @@ _NO_MODEL: Final = (
     "judge {name!r} has no model: give it one, as in LlmJudge(..., model='gpt-4.1-mini'), "
     "or set SPANGRADE_JUDGE_MODEL (or LLM_MODEL)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatorPreviewResponse:
-    """One sample graded, nothing stored.
-
-    Attributes:
-        score: 0 to 1; None when the judge gave no verdict.
-        explanation: the judge's reasoning.
-        prompt: what was sent, system and user message; empty when nothing could be sent.
-        error: why there is no score, as ``kind: message``; None when there is one.
-    """
-
-    score: float | None
-    explanation: str | None
-    prompt: str
-    error: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +66,7 @@ class LlmJudge:
     _client: JudgeClient | None = field(default=None, init=False, repr=False)
     _timeout: float = field(default=TIMEOUT, init=False, repr=False)
     _cache: Cache | None = field(default=None, init=False, repr=False)
+    _version: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         what = f"judge {check_name(self.name, 'judge')!r}"
@@ -110,6 +95,7 @@ class LlmJudge:
             info = EvaluatorInfo(
                 name=self.name,
                 kind="llm",
+                version=self._version,
                 config_hash=hash_config(self.config()),
                 requires=requires,
                 threshold=self.threshold,
@@ -212,6 +198,12 @@ class LlmJudge:
         new._set(_timeout=checks.number(seconds, 0.001, 3600, f"judge {self.name!r}: timeout"))
         return new
 
+    def with_version(self, version: str) -> "LlmJudge":
+        """A copy whose scores say this version; a registry numbers its judges' configurations so."""
+        new = self._copy()
+        new._set(_version=checks.text(version, f"judge {self.name!r}: version"))
+        return new
+
     def evaluate(self, sample: Sample) -> Verdict:
         """Grade one sample. Blocks for up to `timeout` seconds; nothing that it does is traced.
 
@@ -233,19 +225,23 @@ class LlmJudge:
         expected_output: Any = None,
         documents: Iterable[Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
-        client: JudgeClient | None = None,
-        project_id: str | None = None,  # noqa: ARG002 - a namespace in a registry; in-process grading has none
+        client: JudgeClient | Registry | None = None,
+        project_id: str | None = None,
     ) -> EvaluatorPreviewResponse:
-        """Grade one sample now, in this process; nothing is stored, sampled or emitted.
+        """Grade one sample now, in this process or on an agent; nothing is stored, sampled or emitted.
 
         Args:
             output: the answer to grade; the other fields as in `Sample`. Documents may be texts.
-            client: grades instead of the judge's own client or the environment's endpoint.
-            project_id: kept for the registry; in-process grading does not look at it.
+            client: a `RegistryClient` has the agent grade it, with the agent's endpoints and keys. Another client grades here,
+                instead of the judge's own or the environment's endpoint.
+            project_id: the registry's namespace; grading here does not look at it.
 
-        Never raises for what a judge may fail at: the response's ``error`` says it.
+        Never raises for what a judge or an agent may fail at: the response's ``error`` says it.
         """
         shown = [d if isinstance(d, Mapping) else {"content": d} for d in documents or ()]
+        if isinstance(client, Registry):
+            given = {"input": input, "output": output, "expected": expected_output, "documents": shown}
+            return _previewed(client, self, {**given, "metadata": dict(metadata or {})}, project_id)
         sample = Sample(input, output, expected_output, cast("Any", shown), metadata=dict(metadata or {}))
         prompt: Prompt | None = None
         score = explanation = error = None
@@ -261,6 +257,33 @@ class LlmJudge:
         return EvaluatorPreviewResponse(
             score, explanation, f"{prompt.system}\n\n{prompt.user}" if prompt else "", error
         )
+
+    def register(self, client: Registry | None = None, project_id: str | None = None) -> EvaluatorResponse:
+        """Create the judge in an agent's registry, or reuse the one that has the same `config()` there.
+
+        A changed configuration makes a new version. The latest version of a judge with ``live=True`` grades production
+        traffic once it is active: at once where the agent's configuration allows it (``registry.allow_live``), else when
+        somebody activates it. Model, endpoint and key are the agent's: the judge's model is a name that the agent must serve.
+
+        Args:
+            client: a `RegistryClient`; by default one for ``SPANGRADE_AGENT_URL`` with ``SPANGRADE_TOKEN``.
+            project_id: a namespace, default ``default``: judges of two projects may have the same name.
+
+        Raises:
+            ConfigError: the agent refuses the judge, the token or the address; the message is its sentence.
+            JudgeError: kind connection, timeout, http_status or unparseable: the agent cannot be asked.
+        """
+        if client is None:
+            from spangrade.judges.client import RegistryClient
+
+            with RegistryClient() as made:
+                return made.register(self, project_id)
+        if not isinstance(client, Registry):
+            raise ConfigError(
+                f"judge {self.name!r}: register takes a RegistryClient, as in register(RegistryClient('http://agent:8080')), "
+                f"not {type(client).__name__}"
+            )
+        return client.register(self, project_id)
 
     def _cached(self, prompt: Prompt) -> Grading:
         if self._cache is None:
@@ -304,9 +327,20 @@ class LlmJudge:
 
     def _copy(self, **changes: Any) -> "LlmJudge":
         new = replace(self, **changes)
-        new._set(_client=self._client, _timeout=self._timeout, _cache=self._cache)
+        new._set(_client=self._client, _timeout=self._timeout, _cache=self._cache, _version=self._version)
         return new
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+def _previewed(
+    client: Registry, judge: LlmJudge, sample: Mapping[str, Any], project_id: str | None
+) -> EvaluatorPreviewResponse:
+    try:
+        return client.preview(judge, sample, project_id)
+    except ConfigError as fault:
+        return EvaluatorPreviewResponse(None, None, "", f"configuration: {fault}")
+    except JudgeError as fault:
+        return EvaluatorPreviewResponse(None, None, "", f"{fault.kind}: {fault}")
