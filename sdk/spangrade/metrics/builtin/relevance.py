@@ -1,23 +1,29 @@
 """`context_relevance` and `answer_relevance`: how near in subject two texts are, by the cosine of their MiniLM vectors.
 
-What they measure: whether the documents, or the answer, are about what was asked. `context_relevance` holds the question
-against each retrieved document (its best part of about 770 characters counts) and gives the mean over the documents; each
-document's own score is in the metadata, so a retriever's good and bad finds can be told apart. `answer_relevance` holds
-it against the answer (its best part counts). 1 is the same text, about 0 another subject; below 0 is given as 0.
+What they measure: whether the documents, or the answer, are about what was asked. `context_relevance` holds the
+question against each retrieved document (its best part of about 770 characters counts) and gives the mean over the
+documents; each document's own score is in the metadata, so a retriever's good and bad finds can be told apart.
+`answer_relevance` holds it against the answer (its best part counts). 1 is the same text, about 0 another subject;
+below 0 is given as 0.
 
-What they do not: cosine similarity is not groundedness, nor truth, nor helpfulness. It hardly sees a negation: "Refunds are
-possible within 30 days." and "Refunds are not possible within 30 days." have a cosine of 0.93, the first and the same with
-90 days one of 0.87, while the true paraphrase "Money back can be had for a month." has one of 0.61 with it. An answer that repeats the question scores highest. Short questions score lower than long ones against the same
-document, so compare like with like: the same application over time, or two retrievers on the same questions.
+What they do not: cosine similarity is not groundedness, nor truth, nor helpfulness. It hardly sees a negation:
+"Refunds are possible within 30 days." and "Refunds are not possible within 30 days." have a cosine of 0.93, the first
+and the same with 90 days one of 0.87, while the true paraphrase "Money back can be had for a month." has one of 0.61
+with it. An answer that repeats the question scores highest. How high a good document scores depends on the kind of
+question, so compare like with like: one application over time, or two retrievers on the same questions.
 
 Both are measurements, neither pass nor fail: no labelled set that we have backs a threshold. What was measured (`make
-bench-metrics`): RELEVANCE_PLACEHOLDER
+bench-metrics`, 95 % intervals): a question of the dialogues in q2 is nearer to its own knowledge than to another
+dialogue's with an AUROC of .919 (.900 to .936, n = 560). Of two answers to one instruction, the nearer is the one
+that people preferred in .470 of the pairs (.370 to .560, n = 100; LLMBar Natural), in .337 (.207 to .478, n = 46) of
+those made to mislead: `answer_relevance` tells an answer about something else, not the better one of two.
 
-Bounds: the first 4,096 characters of the question, 20,000 of the answer, 32 parts of documents (each document's first,
-then each one's second, and so on); what was left out is said in the metadata. English: other languages score, but nobody
-measured how well. Needs the extra ``local``; without it the result is *skipped*, with the reason.
+Bounds: the first 4,096 characters of the question, 20,000 of the answer, 32 parts of documents (each document's
+first, then each one's second, and so on); what was left out is said in the metadata. English: other languages score,
+but nobody measured how well. Needs the extra ``local``; without it the result is *skipped*, with the reason.
 
-Source: all-MiniLM-L6-v2, a sentence encoder trained on pairs of texts that belong together (Reimers and Gurevych 2019; Wang et al. 2020).
+Source: all-MiniLM-L6-v2, a sentence encoder trained on pairs of texts that belong together (Reimers and Gurevych
+2019; Wang et al. 2020).
 """
 
 import itertools

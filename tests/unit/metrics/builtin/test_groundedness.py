@@ -257,7 +257,7 @@ def test_the_shipped_numbers_are_those_of_the_features_and_the_docstring_states_
     model = module._model()
     assert list(model["weights"]) == list(FEATURES)
     assert groundedness.info.threshold == THRESHOLD
-    text = module.__doc__ or ""
+    text = " ".join((module.__doc__ or "").split())
     assert f"Threshold {THRESHOLD}" in text
     assert re.search(r"true positive rate \.\d+ \(95 % \.\d+ to \.\d+\).*false positive rate \.\d+ \(", text, re.DOTALL)
     assert "PLACEHOLDER" not in text
