@@ -156,7 +156,7 @@ def _of_signature(factory: Any) -> dict[str, Any]:
     try:
         return _schema(create_model("Config", __config__=ConfigDict(arbitrary_types_allowed=True), **fields))
     except Exception:  # noqa: BLE001 - an annotation that pydantic cannot read
-        return {"type": "object", "properties": dict.fromkeys(parameters, {})}
+        return {"type": "object", "properties": {key: {} for key in parameters}}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

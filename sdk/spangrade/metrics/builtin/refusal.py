@@ -74,7 +74,7 @@ _OFFER: Final = re.compile(
 )
 _STOP: Final = re.compile(r"[.!?。]")
 _BUT: Final = re.compile(r"\b(?:but|however|pero|mais|aber|mas|ma|maar|ale|но|але)\b|但|が、|지만")
-_ENOUGH: Final = re.compile(r"^[^.!?]{0,60}\benough\b")
+_ENOUGH: Final = re.compile(r"^[^.!?]{0,60}\benough\b|^ you how\b")
 
 
 def find_refusal(output: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 _EN_I: Final = r"(?:i|we)"
 _EN_CANNOT: Final = (
-    r"(?:can(?:no|')t|can not|could(?:n't| not)|won't|will not|am (?:un|not )able to|'m (?:un|not )able to|are (?:un|not )able to"
+    r"(?:can(?:no|')t|can not|could(?:n't| not)|won't|will not|(?:won't|will not|wouldn't|would not) be able to|refuse to|decline to|am (?:un|not )able to|'m (?:un|not )able to|are (?:un|not )able to"
     r"|must decline to|have to decline to|am not (?:allowed|permitted) to|'m not (?:allowed|permitted) to)"
 )
 _EN_DO: Final = (
@@ -25,6 +25,8 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
         rf"|(?:^|[.!?,] )(?:sorry,? (?:but )?)?(?:unable|not able) to {_EN_DO}\b"
         rf"|(?:^|[.!?,] )(?:sorry,? (?:but )?)?(?:can(?:no|')t|can not|won't) (?:help|assist|comply|do that|do this|answer)\b"
         r"|\bi(?:'m| am) (?:very |so |really )?(?:sorry|afraid),? (?:but )?(?:that )?i(?:'m| am)? (?:can(?:no|')t|can not|won't|unable|not able)\b"
+        rf"|\bi(?: am|'m) [^.!?]{{1,40}}\band {_EN_CANNOT} {_EN_DO}\b"
+        r"|\b(?:sorry|apologies),? (?:but )?i(?: am|'m)? (?:can(?:no|')t|can not|won't|unable|not able)\b"
         r"|\b(?:i|we) (?:must|have to|need to|will have to|respectfully) (?:decline|refuse)\b|\bi(?:'d| would) (?:rather|prefer) not\b"
         r"|\bi(?:'m| am) not (?:comfortable|going to (?:help|assist|answer|do))\b"
         r"|\b(?:is|are|falls?) (?:outside|beyond) (?:of )?(?:my|what i)\b"
