@@ -47,7 +47,7 @@ async def _on_loop(task: Task, item: Item, run: TracedRun) -> Came:
         with attached(run.context):
             output = await awaited(task.call(item))
     except (Exception, SystemExit) as fault:  # noqa: BLE001 - whatever a task raises is that run's error
-        return Came(error=_error(fault))
+        return Came(error=error_of(fault))
     finally:
         run.ended()
     return Came(output)
@@ -68,8 +68,9 @@ async def _on_thread(task: Task, item: Item, run: TracedRun) -> Came:
                 returned = task.call(item)
                 what = returned if is_later(returned) else Came(joined(returned))
         except BaseException as fault:  # noqa: BLE001 - this thread is the task's alone
-            what = Came(error=_error(fault))
-        run.ended()
+            what = Came(error=error_of(fault))
+        if isinstance(what, Came):
+            run.ended()
         try:
             loop.call_soon_threadsafe(tell, what)
         except RuntimeError:  # the run was stopped, and its loop is closed
@@ -81,7 +82,7 @@ async def _on_thread(task: Task, item: Item, run: TracedRun) -> Came:
     try:
         thread.start()
     except RuntimeError as fault:  # the interpreter, or the system, has no more threads
-        return Came(error=_error(fault))
+        return Came(error=error_of(fault))
     what = await came
     return what if isinstance(what, Came) else await _later(what, run)
 
@@ -92,12 +93,13 @@ async def _later(returned: Any, run: TracedRun) -> Came:
         with attached(run.context):
             return Came(await awaited(returned))
     except (Exception, SystemExit) as fault:  # noqa: BLE001
-        return Came(error=_error(fault))
+        return Came(error=error_of(fault))
     finally:
         run.ended()
 
 
-def _error(fault: BaseException) -> TaskError:
+def error_of(fault: BaseException) -> TaskError:
+    """What is recorded of an exception."""
     try:
         message = str(fault)
     except Exception:  # noqa: BLE001 - str() of an exception is the application's code

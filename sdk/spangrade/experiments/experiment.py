@@ -10,7 +10,7 @@ from typing import Any
 from spangrade import _guard
 from spangrade._values import snapshot
 from spangrade._version import __version__
-from spangrade.experiments.calling import Came, output_of
+from spangrade.experiments.calling import Came, error_of, output_of
 from spangrade.experiments.dataset import Dataset
 from spangrade.experiments.evaluators import record_of
 from spangrade.experiments.item import Item, for_task
@@ -104,7 +104,8 @@ class Experiment:
                 done = await self._one(self._plan.dataset.items[number], item, repeat, traced, pairs)
             except Exception as fault:  # noqa: BLE001 - a fault of ours costs this run and no other
                 _guard.swallowed("experiment.run", fault)
-                why = TaskError(type(fault).__name__, f"spangrade could not read what the task gave: {fault}")
+                ours = error_of(fault)
+                why = TaskError(ours.type, f"spangrade could not read what the task gave: {ours.message}")
                 done = ItemResult(item["item_id"], repeat, item["input"], expected=item["expected"], error=why)
                 traced.close()
             except BaseException:
@@ -139,7 +140,7 @@ class Experiment:
             traced.failed(came.error.type, came.error.message)
             traced.close()
             return replace(result, error=came.error)
-        found = found_in(item, traced, came.output, self._targets, recorded=task is None)
+        found = found_in(item, traced, came.output, self._targets, task)
         ends = await asyncio.gather(*(_graded(pairs, *one) for one in found.graded))
         traced.close(record for of_call in ends for end in of_call for record in end.records)
         return replace(

@@ -8,6 +8,8 @@ from typing import Any, Final, get_type_hints
 from spangrade.errors import ConfigError
 from spangrade.experiments.item import COLUMNS, Item, field_named
 from spangrade.model.sample import Sample
+from spangrade.tracing.chat import Joined
+from spangrade.tracing.decorator import is_traced
 
 WHOLE: Final = frozenset({"item", "example", "row", "record", "case", "datapoint"})
 
@@ -31,6 +33,7 @@ class Task:
             raise ConfigError(f"task: {fn.__name__} is a class; give a function, or an instance that can be called")
         self.fn: Callable[..., Any] = fn
         self.name = _name(fn)
+        self.is_traced = is_traced(fn)
         self._arguments = _binding(fn, items)
 
     @functools.cached_property
@@ -67,7 +70,12 @@ def is_later(returned: Any) -> bool:
 
 
 def _join(chunks: list[Any]) -> Any:
-    return "".join(chunks) if all(isinstance(chunk, str) for chunk in chunks) else chunks
+    """Texts joined; chunks of a chat client as what they say, as live; else the list."""
+    if all(isinstance(chunk, str) for chunk in chunks):
+        return "".join(chunks)
+    chat = Joined()
+    said = chat.value(thoughts=False) if all(chat.hear(chunk) for chunk in chunks) else None
+    return chunks if said is None else said
 
 
 def _is_file(value: Any) -> bool:

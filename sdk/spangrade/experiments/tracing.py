@@ -34,6 +34,7 @@ from spangrade.otel import sdk_private
 from spangrade.otel.adapter import span_data
 from spangrade.otel.ids import OwnIdGenerator
 from spangrade.samples.extract import extract
+from spangrade.samples.family import Family
 from spangrade.samples.reading import Call
 from spangrade.tracing import call as traced_calls
 from spangrade.tracing import capture
@@ -125,9 +126,9 @@ class TracedRun:
                 self._spans.append(span)
 
     def ended(self) -> None:
-        """The task has come to its end. What is traced after this belongs to nobody."""
+        """The task has come to its end, or its time has. What is traced after this belongs to nobody. Only the first word counts."""
         with self._lock:
-            self._end_ns = self._start_ns + time.monotonic_ns() - self._began
+            self._end_ns = self._end_ns or self._start_ns + time.monotonic_ns() - self._began
 
     def failed(self, kind: str, message: str) -> None:
         """It came to no output."""
@@ -140,8 +141,7 @@ class TracedRun:
     def gave(self, output: Any, documents: Iterable[Any] = ()) -> bool:
         """Its output, and documents that came with the item; False when the task had called `set_output`, which counts then."""
         with _guard.guard("experiment.output"):
-            held = getattr(self._sink, "attributes", self._sink) or {}
-            kept = s.OI_OUTPUT in held
+            kept = s.OI_OUTPUT in (self.span.attributes if self._traced else self._sink)  # type: ignore[attr-defined]
             if not kept:
                 capture.write_output(self._sink, KIND, output)
             if documents := list(documents):
@@ -150,12 +150,15 @@ class TracedRun:
         return True
 
     def calls(self) -> tuple[Call, list[Call]]:
-        """The run's own call, and those below it, none of them an evaluator's."""
+        """The run's own call, and those below it, without evaluators' work."""
         with self._lock:
             spans = list(self._spans)
-        root = Call(self._data(), _reading(self._data()))
-        read = [extract(_unmarked(span_data(span))) for span in spans]
-        return root, [call for call in read if call is not None and not call.evaluator]
+        span = self._data()
+        found = extract(span)
+        assert found is not None  # it says that it is a chain
+        below = [call for call in (extract(_unmarked(span_data(span))) for span in spans) if call is not None]
+        family = Family([found, *below]).without_evaluators()
+        return found, [call for call in family.calls if call.span.span_id != span.span_id]
 
     def _data(self) -> SpanData:
         if self._traced:
@@ -178,20 +181,15 @@ class TracedRun:
             if not self._traced:
                 return
             given = list(records)
-            for record in given[:_MAX_EVENTS]:
+            room = max(0, _MAX_EVENTS - len(getattr(self.span, "events", ())))
+            for record in given[:room]:
                 self.span.add_event(s.EVALUATION_EVENT, attributes_of(record), record.time_ns)
             if given:
                 keys = dict.fromkeys(record.evaluator.key for record in given)
                 self.span.set_attribute(s.SCORED_BY, list(keys))
-            if len(given) > _MAX_EVENTS:
+            if len(given) > room:
                 once("experiment:events", "a run has more scores than a span takes events; the rest are in the results")
             self.span.end(self._end_ns or None)
-
-
-def _reading(span: SpanData) -> Any:
-    found = extract(span)
-    assert found is not None  # it says that it is a chain
-    return found.reading
 
 
 def _unmarked(span: SpanData) -> SpanData:

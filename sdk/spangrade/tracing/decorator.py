@@ -21,6 +21,7 @@ from spangrade.tracing.place import enter, reset
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_NAME: Final = 1_024  # characters
+_TRACED: Final = "__spangrade_traced__"
 # What builtin wrappers of functions offer beside the call, and not in a `__dict__` that `functools.wraps` would copy.
 _ADDED: Final[dict[type, tuple[str, ...]]] = {
     functools._lru_cache_wrapper: ("cache_info", "cache_clear", "cache_parameters"),
@@ -191,7 +192,14 @@ def _decorate(fn: F, start: streams.Start) -> F:
     wrapper = functools.wraps(fn)(wrapper)
     for name in _ADDED.get(type(fn), ()):
         setattr(wrapper, name, getattr(fn, name))
+    setattr(wrapper, _TRACED, wrapper)  # itself: a decorator above copies the name, and is not traced
     return wrapper  # type: ignore[return-value]
+
+
+def is_traced(fn: Any) -> bool:
+    """Whether calling ``fn`` is calling what `trace` made."""
+    fn = getattr(fn, "__func__", fn)  # of a method
+    return getattr(fn, "__dict__", {}).get(_TRACED) is fn
 
 
 def _is(what: Callable[[Any], bool], fn: Callable[..., Any]) -> bool:

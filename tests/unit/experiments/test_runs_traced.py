@@ -122,6 +122,55 @@ def test_what_the_task_says_of_its_call_is_heard() -> None:
     assert sample.context["duration_s"] >= 0
 
 
+def test_a_traced_function_as_the_task_is_heard_as_live_too() -> None:
+    seen: list[sg.Sample] = []
+
+    @sg.metric
+    def look(sample: sg.Sample) -> None:
+        seen.append(sample)
+
+    @sg.trace
+    def says_more(question: str) -> dict[str, str]:
+        sg.set_output("said instead")
+        sg.set_metadata(variant="b")
+        sg.set_context(tries=2)
+        return {"returned": "this"}
+
+    def wrapped(question: str) -> str:
+        return str(says_more(question)["returned"])
+
+    @sg.trace(capture_output=False)
+    def not_captured(question: str) -> dict[str, str]:
+        return {"token": "abc"}
+
+    sg.evaluate([{"input": "q", "lang": "fr"}], says_more, [look])
+    sg.evaluate([{"input": "q"}], wrapped, [look])
+    sg.evaluate([{"input": "q"}], not_captured, [look])
+    assert [sample.output for sample in seen] == ["said instead", "this", {"token": "abc"}]
+    assert seen[0].metadata == {"lang": "fr", "variant": "b"}
+    assert (seen[0].context["tries"], seen[1].context["tries"]) == (2, 2)
+
+
+def test_chunks_of_a_chat_client_are_what_they_say_traced_or_not() -> None:
+    def stream(question: str) -> Iterator[Any]:
+        for word in ("Pa", "ris"):
+            yield {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": word}}]}
+
+    for task in (stream, sg.trace(stream)):
+        assert sg.evaluate([{"input": "q"}], task).items[0].output == "Paris"
+
+
+def test_what_an_evaluator_of_the_task_itself_does_is_no_part_of_the_run() -> None:
+    @sg.trace
+    def judged(question: str) -> str:
+        tracer = traced_calls.provider_in_use().get_tracer("somebody")
+        with tracer.start_as_current_span("judge", attributes={s.OI_KIND: "EVALUATOR"}):
+            search("by the judge")
+        return question
+
+    assert sg.evaluate([{"input": "q"}], judged).items[0].documents == ()
+
+
 def test_the_live_pipeline_does_not_score_a_run_or_anything_below_it_again(exporter: CollectingExporter) -> None:
     live: list[str] = []
 
