@@ -12,8 +12,6 @@ sg.configure(service_name="support", metrics=["overlap", short])
 def answer(question): ...
 """
 
-from typing import TYPE_CHECKING, Any
-
 from spangrade._version import __version__
 from spangrade.errors import ConfigError, SpangradeError
 from spangrade.experiments.compare import compare
@@ -21,8 +19,12 @@ from spangrade.experiments.run import aevaluate, evaluate
 from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import live
+from spangrade.metrics.base import BaseMetric
+from spangrade.metrics.composite import CompositeMetric
 from spangrade.metrics.functional import MetricResult, discrete_metric, numeric_metric, ranking_metric
 from spangrade.metrics.local import LocalMetric, metric
+from spangrade.metrics.registry import Catalog, MetricsCatalog, register_metric
+from spangrade.metrics.schema import DefaultSchema, config_schema
 from spangrade.model.sample import Sample
 from spangrade.model.score import Score
 from spangrade.otel.bootstrap import configure, flush, shutdown
@@ -37,12 +39,6 @@ from spangrade.tracing.setters import (
     set_retrieval_documents,
     set_session,
 )
-
-if TYPE_CHECKING:
-    from spangrade.metrics.base import BaseMetric
-    from spangrade.metrics.composite import CompositeMetric
-    from spangrade.metrics.registry import Catalog, MetricsCatalog, register_metric
-    from spangrade.metrics.schema import DefaultSchema, config_schema
 
 __all__ = [
     "BaseMetric",
@@ -82,27 +78,3 @@ __all__ = [
     "shutdown",
     "trace",
 ]
-
-# Imported with the first use: a tenth of the rest, and most applications have no metric's class.
-_LATER = {
-    "BaseMetric": "base",
-    "Catalog": "registry",
-    "CompositeMetric": "composite",
-    "DefaultSchema": "schema",
-    "MetricsCatalog": "registry",
-    "config_schema": "schema",
-    "register_metric": "registry",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    globals()[name] = found = getattr(import_module(f"spangrade.metrics.{_LATER[name]}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

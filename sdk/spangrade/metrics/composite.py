@@ -1,15 +1,16 @@
 """`CompositeMetric`: a tree of metrics that is one metric."""
 
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, Final, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from spangrade.errors import ConfigError
 from spangrade.metrics.aggregate import Aggregate, check_aggregate, check_weight
 from spangrade.metrics.base import BaseMetric, Options
 from spangrade.metrics.tree import Tree, stands_for
-from spangrade.metrics.tree_plan import plan_of
-from spangrade.metrics.tree_run import TreeRun, run
 from spangrade.model.evaluator import Failure, check_name
+
+if TYPE_CHECKING:  # what runs a tree is imported with the first one
+    from spangrade.metrics.tree_run import TreeRun
 
 OnMissing = Literal["fail", "ignore"]
 _ON_MISSING: Final = ("fail", "ignore")
@@ -127,6 +128,9 @@ class CompositeMetric(Tree):
 
     def evaluate(self, sample: Any, /) -> Merged | Awaitable[Merged]:
         """The merged results on a text, or on a `Sample`; an awaitable of them, if a metric of the tree is async."""
+        from spangrade.metrics.tree_plan import plan_of
+        from spangrade.metrics.tree_run import TreeRun, run
+
         found = run(plan_of(self), sample)
         return _merged(found) if isinstance(found, TreeRun) else _later(found)
 
@@ -146,14 +150,16 @@ class CompositeMetric(Tree):
         return as_leaf(given)
 
     def _check(self, root: Any) -> None:
+        from spangrade.metrics.tree_plan import plan_of
+
         plan_of(root)
 
 
-def _merged(found: TreeRun) -> Merged:
+def _merged(found: "TreeRun") -> Merged:
     merged = Merged(found.raw)
     merged.failures = tuple(found.failures)
     return merged
 
 
-async def _later(found: Awaitable[TreeRun]) -> Merged:
+async def _later(found: "Awaitable[TreeRun]") -> Merged:
     return _merged(await found)

@@ -16,7 +16,7 @@ from spangrade.errors import ConfigError
 class DefaultSchema(BaseModel):
     """The schema of a metric that declares none: it takes no parameter."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 Class = TypeVar("Class", bound=type)

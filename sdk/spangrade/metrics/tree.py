@@ -6,7 +6,6 @@ from typing import Any
 
 from spangrade.metrics.aggregate import check_weight
 from spangrade.metrics.base import BaseMetric, check_made
-from spangrade.metrics.leaf import EvaluatorLeaf
 
 
 class Tree(BaseMetric[Any]):
@@ -129,4 +128,4 @@ class Tree(BaseMetric[Any]):
 
 def stands_for(node: BaseMetric[Any], given: Any) -> bool:
     """Whether ``given`` is what was put where ``node`` is."""
-    return node is given or (isinstance(node, EvaluatorLeaf) and node.evaluator is given)
+    return node is given or (given is not None and getattr(node, "evaluator", None) is given)  # an `EvaluatorLeaf`'s
