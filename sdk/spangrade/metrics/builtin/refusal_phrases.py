@@ -25,7 +25,6 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
         rf"|(?:^|[.!?,] )(?:sorry,? (?:but )?)?(?:unable|not able) to {_EN_DO}\b"
         rf"|(?:^|[.!?,] )(?:sorry,? (?:but )?)?(?:can(?:no|')t|can not|won't) (?:help|assist|comply|do that|do this|answer)\b"
         r"|\bi(?:'m| am) (?:very |so |really )?(?:sorry|afraid),? (?:but )?(?:that )?i(?:'m| am)? (?:can(?:no|')t|can not|won't|unable|not able)\b"
-        rf"|\bi(?: am|'m) [^.!?]{{1,40}}\band {_EN_CANNOT} {_EN_DO}\b"
         r"|\b(?:sorry|apologies),? (?:but )?i(?: am|'m)? (?:can(?:no|')t|can not|won't|unable|not able)\b"
         r"|\b(?:i|we) (?:must|have to|need to|will have to|respectfully) (?:decline|refuse)\b|\bi(?:'d| would) (?:rather|prefer) not\b"
         r"|\bi(?:'m| am) not (?:comfortable|going to (?:help|assist|answer|do))\b"
@@ -41,6 +40,7 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
         r"(?:do(?:es)?(?: not|n't) (?:mention|contain|say|provide|include|specify|state|cover|address|have)|is not (?:sufficient|enough)|are not (?:sufficient|enough))\b"
         r"|\bi (?:can(?:no|')t|could(?:n't| not)|am unable to|'m unable to|was unable to|wasn't able to) (?:find|locate|see) (?:any|anything|that|this|it|your|the)\b"
         r"|(?:^|[.!?] )(?:not (?:any|enough)|no|insufficient) (?:relevant )?information\b"
+        rf"|\bi(?: am|'m) [^.!?]{{1,40}}\band {_EN_CANNOT} {_EN_DO}\b"
         r"|\bas an? (?:ai|artificial intelligence|(?:large )?language model|virtual assistant|chatbot)\b[^.!?]{0,60}\b"
         r"(?:can(?:no|')t|can not|unable|not able|don't|do not|won't|am not|'m not)\b",
     ),
