@@ -41,7 +41,7 @@ class Intake:
         self, sink: Sink, wants: Wants, settings: Settings, clock: Clock, start: Start, tick_by: Callable[[float], None]
     ) -> None:
         self._sink = sink
-        self._wants = wants
+        self.wants = wants  # replaced whole when the evaluators change
         self._settings = settings
         self._clock = clock
         self._start = start
@@ -61,7 +61,7 @@ class Intake:
                 self._place_later(offer, call)
             else:
                 self._place(offer, offer.lineage, call)
-            if call is not None and offer.ticket is not None and call.kind in self._wants.targets:
+            if call is not None and offer.ticket is not None and call.kind in self.wants.targets:
                 self._start(call, sample_of(call, before), offer.ticket, call.kind, False)
         finally:
             if offer.ticket is not None:
@@ -84,7 +84,7 @@ class Intake:
 
     def _before(self, call: Call | None, offer: Offer) -> Sequence[Call]:
         """What has ended before a call that is graded by itself: it may have fed it."""
-        if call is None or offer.ticket is None or call.kind not in self._wants.targets:
+        if call is None or offer.ticket is None or call.kind not in self.wants.targets:
             return ()
         return self._window.parts_of(call.span.trace_id, offer.lineage.root_id if offer.lineage is not None else 0)
 
@@ -109,14 +109,14 @@ class Intake:
 
     def _candidate(self, offer: Offer, call: Call) -> Ticket | None:
         """The ticket of a span that may carry a root score; it then waits for the decision too."""
-        if offer.ticket is None or "root" not in self._wants.targets or call.kind not in ROOT_KINDS:
+        if offer.ticket is None or "root" not in self.wants.targets or call.kind not in ROOT_KINDS:
             return None
         self._sink.expect(offer.ticket, 1)
         return offer.ticket
 
     def _limits(self, offer: Offer, held: Ticket | None) -> float:
         """Say when the span must leave at the latest; returns when its root must be decided."""
-        judged = self._wants.judge(offer.span.trace_id, offer.span.trace_state)
+        judged = self.wants.judge(offer.span.trace_id, offer.span.trace_state)
         limit = self._settings.judge_hold if judged else self._settings.metric_hold
         if offer.ticket is not None:
             self._sink.until(offer.ticket, offer.arrived + limit)

@@ -68,6 +68,18 @@ class Jobs:
         )
         self._closed = False
 
+    def place(self, placed: Sequence[Placed]) -> None:
+        """Grade with these from the next sample on; those that stay keep their seats, with their windows and pauses. Pairs
+        that have begun hold the seat that they began with. The list is replaced whole: other threads read it."""
+        before = {id(seat.placed): seat for seat in self._seats}
+        seats = seats_of(placed, self._around.settings, self._around.clock, self._processes)
+        for at, new in enumerate(seats):
+            kept = before.get(id(new.placed))
+            if kept is not None:
+                kept.turn.limit, kept.turn.loop_limit = new.turn.limit, new.turn.loop_limit
+                seats[at] = kept
+        self._seats = seats
+
     def ensure_workers(self) -> None:
         """Start what will be needed."""
         for lane in {self._lane_of(seat) for seat in self._seats}:

@@ -68,9 +68,7 @@ class Pipeline:
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
         self.ledger = ledger or Ledger()
-        self.targets = frozenset(p.evaluator.info.target for p in placed)
-        self.root_kinds = ROOT_KINDS if "root" in self.targets else frozenset()  # what may be scored as a root
-        self._placed = placed
+        self._look_at(placed)
         self._sink = sink
         self._around = Surroundings(sink, self.ledger, self.settings, self.clock, redact, watcher)
         self._on_fork = on_fork
@@ -80,6 +78,18 @@ class Pipeline:
         self._resetting = 0  # the process that is being reset now
         self._fork_locks: dict[int, threading.RLock] = {}
         self._fresh_state()
+
+    def _look_at(self, placed: Sequence[Placed]) -> None:
+        self._placed = placed
+        self.targets = frozenset(p.evaluator.info.target for p in placed)
+        self.root_kinds = ROOT_KINDS if "root" in self.targets else frozenset()  # what may be scored as a root
+
+    def place(self, placed: Sequence[Placed]) -> None:
+        """Grade with ``placed`` in place of what was there, from the next sample on; pairs that have begun end as they
+        began. Those that stay are the same objects. One thread at a time; not while the process forks."""
+        self._jobs.place(placed)  # first: a span that is newly looked at then finds who scores it
+        self._look_at(placed)
+        self._intake.wants = Wants(self.targets, self._jobs.may_judge)
 
     def _fresh_state(self) -> None:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)
