@@ -8,7 +8,8 @@ metric runs out of time: a process, unlike a thread, can be ended. One that ends
 and the next pair starts another. `concurrent.futures` would lose all its workers with that one, could not kill it, and
 would wait for it at exit.
 
-Who waits for a worker is a thread of a lane, which reads a pipe; `check` ends what is late, and so ends the waiting.
+Who waits for a worker is a thread of a lane, which reads a pipe; `check` ends what is late, and so ends the waiting. Where
+gevent is, its `subprocess` waits without holding up the application's greenlets.
 """
 
 import os
@@ -114,6 +115,9 @@ class Processes:
     def __init__(self, count: int, clock: Clock) -> None:
         self._count = count
         self._clock = clock
+        self._path = [
+            str(entry) for entry in sys.path
+        ]  # by which the metrics were found; who added to it may undo that
         self._cond = threading.Condition()
         self._all: list[_Worker] = []
         self._idle: list[_Worker] = []
@@ -216,11 +220,12 @@ class Processes:
 
     def _started(self) -> _Worker:
         python = interpreter()
+        path = list(dict.fromkeys((*map(str, sys.path), *self._path)))
         if python is None:
             raise EvaluatorError("worker_failed", "no Python interpreter is known that could be started")
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter, on our own module
-                [python, "-c", _BOOT.format(path=[str(entry) for entry in sys.path]), str(os.getpid())],
+                [python, "-c", _BOOT.format(path=path), str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
