@@ -3,15 +3,24 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from spangrade.errors import ConfigError
-from spangrade.model.sample import Sample
+from spangrade.model.condition import Facts, Holds, condition
+from spangrade.model.sample import FrozenDict, Sample
 
 When = str | tuple[str, ...] | Callable[[Sample, Mapping[str, str]], bool]
-_RESULTS = ("pass", "fail", "error", "skipped")
-_BUDGET_KEYS = ("calls_per_minute", "calls_per_hour", "calls_per_day")
-DEFAULT_JUDGE_RATE = 0.1
+_BUDGET_KEYS: Final = ("calls_per_minute", "calls_per_hour", "calls_per_day")
+DEFAULT_JUDGE_RATE: Final = 0.1
+ELSE: Final = "else"
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Samples that share a rate. ``name``: the condition, or ``else``; None for all samples of a policy with one rate."""
+
+    name: str | None
+    rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,31 +28,42 @@ class Policy:
     """How often, and under which condition.
 
     Attributes:
-        rate: share of matching samples that are graded, in (0, 1]; decided by a hash of the trace id.
-        when: ``"metric.result"`` (result one of pass, fail, error, skipped), several of these (any holds), or a
-            function of the Sample and a mapping of metric name to result. None: every sample matches.
-        max_per_minute: a cap that acts by lowering the *next* minute's rate, so that the recorded probability stays true.
+        rate: share of matching samples that are graded, in (0, 1]; decided by a hash of the trace id. Or several, each for
+            the samples of a condition: ``{"overlap.fail": 1.0, "else": 0.02}``. The first condition that holds counts; a
+            sample for which none holds is not graded when there is no ``else``.
+        when: a condition (see `spangrade.model.condition`), several (any may hold), or a function of the Sample and a
+            mapping of metric name to result. None: every sample matches.
+        max_per_minute, min_per_minute: a cap and a floor that act by lowering or raising the *next* minute's rates, so that
+            the recorded probability stays true. More than every sample is not graded.
         budget: hard ceilings on calls: ``{"calls_per_hour": 100}``; beyond them the outcome is ``over_budget``.
+        group: judges of one group choose nested samples (the lower rate's are among the higher one's); judges without
+            one choose independently of each other.
     """
 
-    rate: float = 1.0
+    rate: float | Mapping[str, float] = 1.0
     when: When | None = None
     max_per_minute: float | None = None
     budget: Mapping[str, float] | None = None
+    min_per_minute: float | None = None
+    group: str | None = None
+    _strata: tuple[tuple[Holds | None, Stratum], ...] = field(init=False, repr=False, compare=False)
+    _when: tuple[Holds, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.rate, bool) or not isinstance(self.rate, (int, float)) or not 0 < self.rate <= 1:
-            raise ConfigError(f"rate {self.rate!r} is not a share above 0 and up to 1, such as 0.05 for one in twenty")
         if self.when is not None and not isinstance(self.when, str) and not callable(self.when):
             object.__setattr__(self, "when", tuple(self.when))  # a list, from YAML
-        for condition in self.conditions():
-            name, _, result = condition.rpartition(".")
-            if not name or result not in _RESULTS:
-                raise ConfigError(f"when {condition!r} is not 'metric.result' with a result of {', '.join(_RESULTS)}")
-        if self.max_per_minute is not None and not self.max_per_minute > 0:
-            raise ConfigError(
-                f"max_per_minute {self.max_per_minute!r} is not a number above 0; leave it out for no cap"
-            )
+        object.__setattr__(self, "_when", tuple(condition(one) for one in self.conditions()))
+        object.__setattr__(self, "_strata", _strata(self.rate))
+        if isinstance(self.rate, Mapping):
+            object.__setattr__(self, "rate", FrozenDict(self.rate))
+        for name in ("max_per_minute", "min_per_minute"):
+            limit = getattr(self, name)
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0):
+                raise ConfigError(f"{name} {limit!r} is not a number above 0; leave it out for none")
+        if self.max_per_minute and self.min_per_minute and self.min_per_minute > self.max_per_minute:
+            raise ConfigError(f"min_per_minute {self.min_per_minute!r} is above max_per_minute {self.max_per_minute!r}")
+        if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
+            raise ConfigError(f"group {self.group!r} is no name; leave it out to choose independently")
         for key, limit in (self.budget or {}).items():
             if key not in _BUDGET_KEYS:
                 raise ConfigError(
@@ -58,18 +78,52 @@ class Policy:
                 raise ConfigError(f"budget {key} {limit!r} is not a number of calls, 0 or more")
 
     def conditions(self) -> tuple[str, ...]:
-        """The ``metric.result`` conditions; empty when ``when`` is a function or absent."""
+        """The conditions of ``when`` as they are written; empty when it is a function or absent."""
         if isinstance(self.when, str):
             return (self.when,)
         return self.when if isinstance(self.when, tuple) else ()
 
-    def matches(self, sample: Sample, results: Mapping[str, str]) -> bool:
-        """Whether the sample is one that this policy looks at. ``results``: metric name to pass, fail, error, skipped."""
-        if self.when is None:
-            return True
+    @property
+    def conditional(self) -> bool:
+        """Whether the decision needs to know the sample."""
+        return self.when is not None or self._strata[0][0] is not None
+
+    @property
+    def asks_code(self) -> bool:
+        """Whether it runs code of the application's."""
+        return callable(self.when)
+
+    @property
+    def strata(self) -> tuple[Stratum, ...]:
+        """All of them, in order."""
+        return tuple(stratum for _, stratum in self._strata)
+
+    def stratum(self, facts: Facts) -> Stratum | None:
+        """The one that a sample is of; None when it is one that this policy does not look at."""
         if callable(self.when):
-            return bool(self.when(sample, results))
-        return any(results.get(name) == result for name, _, result in (c.rpartition(".") for c in self.conditions()))
+            if not self.when(facts.sample, facts.results):
+                return None
+        elif self._when and not any(holds(facts) for holds in self._when):
+            return None
+        return next((stratum for holds, stratum in self._strata if holds is None or holds(facts)), None)
+
+
+def _strata(rate: Any) -> tuple[tuple[Holds | None, Stratum], ...]:
+    if not isinstance(rate, Mapping):
+        return ((None, Stratum(None, _share(rate, "rate"))),)
+    if not rate:
+        raise ConfigError("rate {} names no samples; give a share such as 0.05, or {'overlap.fail': 1.0, 'else': 0.02}")
+    names = sorted(rate, key=lambda name: name == ELSE)  # the rest comes last, wherever it is written
+    return tuple(
+        (None if name == ELSE else condition(name), Stratum(name, _share(rate[name], f"rate[{name!r}]")))
+        for name in names
+    )
+
+
+def _share(rate: Any, what: str) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate <= 1:
+        raise ConfigError(f"{what} {rate!r} is not a share above 0 and up to 1, such as 0.05 for one in twenty")
+    return float(rate)
 
 
 @dataclass(frozen=True, slots=True)

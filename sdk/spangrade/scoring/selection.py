@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.policy import Policy
+from spangrade.model.policy import Policy, Stratum
 from spangrade.scoring.clock import Clock
 
 _SPACE: Final = 2**56
@@ -49,42 +49,64 @@ def chosen(trace_id: int, key: str, rate: float, trace_state: str = "") -> bool:
 
 
 class Selector:
-    """One evaluator's decisions. A per-minute cap lowers the rate of the next minute, never single decisions, so the
-    probability on a score is the one with which it was taken."""
+    """One evaluator's decisions. Its cap and floor per minute change the rates of the next minute and never single
+    decisions, so the probability on a score is the one with which it was taken.
+
+    A policy with conditions decides in two steps: `may` before the sample is known, `decide` when it is. What `may` leaves
+    out, no stratum would choose.
+    """
 
     def __init__(self, evaluator: EvaluatorInfo, policy: Policy, clock: Clock) -> None:
-        self._key = evaluator.name
+        self._key = f"group:{policy.group}" if policy.group is not None else evaluator.name
         self._policy = policy
         self._clock = clock
         self._lock = threading.Lock()
-        self._rate = policy.rate
+        self._strata = policy.strata
+        self._windowed = policy.max_per_minute is not None or policy.min_per_minute is not None
+        self._factor = 1.0  # of this minute, on every stratum's rate
         self._window_start = clock.monotonic()
-        self._seen = 0
+        self._expected = 0.0  # of this minute, at the policy's own rates
 
-    def would_choose(self, trace_id: int, trace_state: str = "") -> bool:
-        """What `decide` is about to say, without counting a sample."""
-        return self._rate >= 1.0 or chosen(trace_id, self._key, self._rate, trace_state)
+    def may(self, trace_id: int, trace_state: str = "") -> bool:
+        """Whether `decide` may choose this trace, whatever its sample turns out to be; nothing is counted."""
+        if self._windowed:
+            self._turn()
+        highest = max(self._rate(stratum) for stratum in self._strata)
+        return highest >= 1.0 or chosen(trace_id, self._key, highest, trace_state)
 
-    def decide(self, trace_id: int, trace_state: str = "") -> Selection:
-        """Select by hash. ``reason`` is always, rate, or rate_capped."""
-        rate = self._current_rate() if self._policy.max_per_minute is not None else self._policy.rate
-        if rate >= 1.0:
-            return ALWAYS
-        reason = "rate_capped" if rate < self._policy.rate else "rate"
-        return Selection(chosen(trace_id, self._key, rate, trace_state), rate, reason)
+    def decide(self, trace_id: int, trace_state: str = "", stratum: Stratum | None = None) -> Selection:
+        """Select by hash. ``reason`` is always or rate, or the stratum's condition; ``_capped`` or ``_raised`` behind it
+        say that this minute's rate is not the policy's own."""
+        of = self._strata[0] if stratum is None else stratum
+        if self._windowed:
+            self._turn()
+            with self._lock:
+                self._expected += of.rate
+        rate = self._rate(of)
+        if rate >= 1.0 and of.rate >= 1.0:
+            return ALWAYS if of.name is None else Selection(True, 1.0, of.name)
+        reason = (of.name or "rate") + ("_capped" if rate < of.rate else "_raised" if rate > of.rate else "")
+        return Selection(rate >= 1.0 or chosen(trace_id, self._key, rate, trace_state), rate, reason)
 
-    def _current_rate(self) -> float:
-        assert self._policy.max_per_minute is not None
+    def _rate(self, stratum: Stratum) -> float:
+        return min(1.0, stratum.rate * self._factor)
+
+    def _turn(self) -> None:
+        """The next minute's factor, where one has gone by: from how many would have been graded in the last one."""
+        cap, floor = self._policy.max_per_minute, self._policy.min_per_minute
         now = self._clock.monotonic()
         with self._lock:
             windows = int((now - self._window_start) // _WINDOW_S)
-            if windows > 0:
-                seen = self._seen if windows == 1 else 0
-                self._rate = min(self._policy.rate, self._policy.max_per_minute / seen) if seen else self._policy.rate
-                self._window_start += windows * _WINDOW_S
-                self._seen = 0
-            self._seen += 1
-            return self._rate
+            if windows <= 0:
+                return
+            expected = self._expected if windows == 1 else 0.0  # a minute without a sample says nothing of the next
+            self._factor = 1.0
+            if expected and cap is not None and expected > cap:
+                self._factor = cap / expected
+            elif expected and floor is not None and expected < floor:
+                self._factor = floor / expected
+            self._window_start += windows * _WINDOW_S
+            self._expected = 0.0
 
 
 class Budget:
