@@ -83,9 +83,11 @@ class TreeEntry(Strict):
 class LiveEntry(Strict):
     """A judge's live policy; see `spangrade.live`."""
 
-    rate: float | None = None
+    rate: float | dict[str, float] | None = None
     when: str | list[str] | None = None
     max_per_minute: float | None = None
+    min_per_minute: float | None = None
+    group: str | None = None
     budget: dict[str, float] | None = None
     target: str = "root"
 

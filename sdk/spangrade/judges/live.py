@@ -15,18 +15,22 @@ JUDGES: Final = (LlmJudge, Cascade)  # those that know of models, endpoints and 
 
 def live(
     judge: Evaluator,
-    rate: float | None = None,
+    rate: float | Mapping[str, float] | None = None,
     when: When | None = None,
     max_per_minute: float | None = None,
     budget: Mapping[str, float] | None = None,
     target: str = "root",
+    *,
+    min_per_minute: float | None = None,
+    group: str | None = None,
 ) -> Placed:
     """The judge, placed on production traffic.
 
     Args:
         judge: an `LlmJudge` (or another evaluator of kind ``llm``); its own ``live`` does not matter here.
-        rate: share of matching samples that are graded; 0.1 unless given.
-        when, max_per_minute, budget: see `Policy`.
+        rate: share of matching samples that are graded; 0.1 unless given. Or one for each kind of sample, by conditions:
+            ``{"groundedness.fail": 1.0, "else": 0.02}``.
+        when, max_per_minute, min_per_minute, budget, group: see `Policy`.
         target: what is graded; ``root`` leaves the judge's own target.
 
     Raises:
@@ -39,7 +43,9 @@ def live(
                 f"sg.live: {judge.info.name!r} is no LlmJudge, so it takes no target; make it with its target"
             )
         judge = judge.with_target(target)
-    return Placed(judge, Policy(DEFAULT_JUDGE_RATE if rate is None else rate, when, max_per_minute, budget))
+    return Placed(
+        judge, Policy(DEFAULT_JUDGE_RATE if rate is None else rate, when, max_per_minute, budget, min_per_minute, group)
+    )
 
 
 def place(judge: Any) -> Placed:

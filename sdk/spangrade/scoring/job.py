@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from spangrade._switches import scoring_stopped
 from spangrade.errors import EvaluatorError
+from spangrade.model.condition import Facts
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.outcome import Outcome, SpanRef
 from spangrade.model.sample import Sample
@@ -15,7 +16,7 @@ from spangrade.samples.reading import Call
 from spangrade.scoring.redaction import Redact, redacted
 from spangrade.scoring.seam import Ticket
 from spangrade.scoring.seats import Seat
-from spangrade.scoring.selection import Selection
+from spangrade.scoring.selection import NOT_MET, Selection
 from spangrade.scoring.turn import Turn
 from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
@@ -48,7 +49,8 @@ class Owner(Protocol):
 @dataclass(eq=False)
 class Job:
     """A sample with everything that grades it. ``results`` (name of a metric, and of each of its scores where it gives
-    several → pass, fail, error, skipped, or the label) feeds the judges' ``when``."""
+    several → pass, fail, error, skipped, or the label) and ``values`` (likewise
+    → number) feed the judges' conditions."""
 
     owner: Owner
     call: Call
@@ -62,6 +64,7 @@ class Job:
     epoch: int
     size: int
     results: dict[str, str] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _left: int = 0
     _redacting: threading.Lock = field(default_factory=threading.Lock)
@@ -98,6 +101,15 @@ class Job:
                 self._redacted = redacted(self.sample, redact)
             return self._redacted
 
+    def decided(self, seat: Seat) -> Selection:
+        """What a policy with conditions says of the sample, now that its metrics have ended. Runs the policy's code."""
+        span = self.call.span
+        facts = Facts(self.sample, self.results, self.values, span.attributes)
+        stratum = seat.placed.policy.stratum(facts)
+        if stratum is None:
+            return NOT_MET
+        return seat.selector.decide(span.trace_id, span.trace_state, stratum)
+
     def is_last(self) -> bool:
         """Count one of the pairs as ended; True for the last."""
         with self._lock:
@@ -108,6 +120,8 @@ class Job:
         """Note a metric's result; after the last one the judges' turn comes."""
         with self._lock:
             self.results.update(_results(name, ended))
+            if ended.verdict is not None:
+                self.values.update((g.name, g.value) for g in ended.verdict.scores if g.value is not None)
             self._left -= 1
             last = self._left == 0
         if last:
@@ -173,10 +187,11 @@ class PairStep:
         """Runs on a lane's thread; what it raises becomes the outcome."""
         if scoring_stopped():  # since the sample came: a switch that lets a queue of judges run on is none
             return Ended(Outcome.DROPPED, "switched_off")
-        policy, sample = self.seat.placed.policy, self.job.sample
-        if policy.when is not None and not policy.matches(sample, self.job.results):
-            return Ended(Outcome.NOT_SAMPLED, "when")
-        seat = self.seat
+        seat, sample = self.seat, self.job.sample
+        if seat.placed.policy.asks_code:  # here, where code that hangs costs its judge
+            self.selection = self.job.decided(seat)
+            if not self.selection.chosen:
+                return Ended(Outcome.NOT_SAMPLED, self.selection.reason)
         info = seat.info
         if info.requires:
             _check_required(info, sample)

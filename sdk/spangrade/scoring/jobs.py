@@ -92,7 +92,7 @@ class Jobs:
 
     def may_judge(self, trace_id: int, trace_state: str) -> bool:
         """Whether a judge may be chosen for this trace: its spans may then wait longer."""
-        return any(s.is_judge and s.selector.would_choose(trace_id, trace_state) for s in self._seats)
+        return any(s.is_judge and s.selector.candidate(trace_id, trace_state).chosen for s in self._seats)
 
     def refused(self, offer: Offer, reason: str) -> None:
         """Count the pairs of an offer that was not taken. Nothing was read of it (this may be the application's thread),
@@ -112,7 +112,7 @@ class Jobs:
         seats = meets(self._seats, (target,), span.attributes, span.resource)
         if not seats:
             return
-        chosen = [(s, s.selector.decide(span.trace_id, span.trace_state) if s.is_judge else ALWAYS) for s in seats]
+        chosen = [(s, s.selector.at_once(span.trace_id, span.trace_state) if s.is_judge else ALWAYS) for s in seats]
         metrics = [(s, selection) for s, selection in chosen if not s.is_judge]
         judges = [(s, selection) for s, selection in chosen if s.is_judge and selection.chosen]
         size = _size(span, sample)
@@ -146,8 +146,14 @@ class Jobs:
             step.gave_up(reason, 0.0)
 
     def metrics_ended(self, job: Job) -> None:
-        """All metrics of a sample have ended: its chosen judges' turn."""
-        for seat, selection in job.judges:
+        """All metrics of a sample have ended: its chosen judges' turn, and that of the conditions on what was found."""
+        for seat, candidate in job.judges:
+            policy, selection = seat.placed.policy, candidate
+            if policy.conditional and not policy.asks_code:
+                selection = job.decided(seat)
+                if not selection.chosen:
+                    self.pair_ended(job, seat, selection, Ended(Outcome.NOT_SAMPLED, selection.reason))
+                    continue
             step = PairStep(job, seat, selection)
             if not self._judges.submit([step]):
                 self._drop([step])

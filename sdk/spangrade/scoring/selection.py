@@ -33,6 +33,7 @@ class Selection:
 
 
 ALWAYS: Final = Selection(True, 1.0, "always")
+NOT_MET: Final = Selection(False, 1.0, "when")  # no condition of the policy holds
 
 
 def position(trace_id: int, key: str, trace_state: str = "") -> int:
@@ -52,8 +53,8 @@ class Selector:
     """One evaluator's decisions. Its cap and floor per minute change the rates of the next minute and never single
     decisions, so the probability on a score is the one with which it was taken.
 
-    A policy with conditions decides in two steps: `may` before the sample is known, `decide` when it is. What `may` leaves
-    out, no stratum would choose.
+    A policy with conditions decides in two steps: a `candidate` before the sample is known, and `decide` when it is. What is
+    no candidate, no stratum would choose.
     """
 
     def __init__(self, evaluator: EvaluatorInfo, policy: Policy, clock: Clock) -> None:
@@ -67,12 +68,18 @@ class Selector:
         self._window_start = clock.monotonic()
         self._expected = 0.0  # of this minute, at the policy's own rates
 
-    def may(self, trace_id: int, trace_state: str = "") -> bool:
+    def at_once(self, trace_id: int, trace_state: str = "") -> Selection:
+        """The decision where it needs nothing but the trace; else whether this one is a candidate."""
+        if self._policy.conditional:
+            return self.candidate(trace_id, trace_state)
+        return self.decide(trace_id, trace_state)
+
+    def candidate(self, trace_id: int, trace_state: str = "") -> Selection:
         """Whether `decide` may choose this trace, whatever its sample turns out to be; nothing is counted."""
         if self._windowed:
             self._turn()
         highest = max(self._rate(stratum) for stratum in self._strata)
-        return highest >= 1.0 or chosen(trace_id, self._key, highest, trace_state)
+        return Selection(highest >= 1.0 or chosen(trace_id, self._key, highest, trace_state), highest, "rate")
 
     def decide(self, trace_id: int, trace_state: str = "", stratum: Stratum | None = None) -> Selection:
         """Select by hash. ``reason`` is always or rate, or the stratum's condition; ``_capped`` or ``_raised`` behind it

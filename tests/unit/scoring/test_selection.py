@@ -1,14 +1,17 @@
 """Selection: who is graded, and with what probability."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spangrade.errors import ConfigError
+from spangrade.model.condition import Facts, condition
 from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.policy import Policy
+from spangrade.model.policy import Policy, Stratum
 from spangrade.model.sample import Sample
-from spangrade.scoring.selection import Budget, Selector, chosen, position
+from spangrade.scoring.selection import Budget, Selection, Selector, chosen, position
 from spangrade.testing import FakeClock
 
 JUDGE = EvaluatorInfo("helpful", kind="llm")
@@ -89,13 +92,133 @@ def test_a_money_budget_is_refused_rather_than_ignored() -> None:
         Policy(budget={"usd_per_day": 20})
 
 
-def test_conditions_read_metric_results() -> None:
-    sample = Sample(output="x")
-    assert Policy(when="overlap.fail").matches(sample, {"overlap": "fail"})
-    assert not Policy(when=["overlap.fail", "json.error"]).matches(sample, {"overlap": "pass"})  # type: ignore[arg-type]
-    assert Policy(when=lambda s, r: s.output == "x").matches(sample, {})
+FACTS = Facts(
+    Sample(output="x", context={"status": "error", "model": "gpt-5"}, metadata={"tenant": "acme-7", "beta": True}),
+    {"overlap": "fail", "tree.leaf": "pass", "safe": "skipped"},
+    {"overlap": 0.25, "tree.leaf": 1.0},
+    {"http.route": "/chat/1", "n": 3},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("overlap.fail", True),
+        ("overlap.pass", False),
+        ("tree.leaf.pass", True),
+        ("safe.skipped", True),
+        ("nothing.fail", False),
+        ("overlap < 0.3", True),
+        ("overlap<0.25", False),
+        ("overlap <= 0.25", True),
+        ("tree.leaf == 1", True),
+        ("overlap != .25", False),
+        ("overlap > -1e3", True),
+        ("nothing < 1", False),
+        ("call.error", True),
+        ("call.ok", False),
+        ("metadata.tenant = acme*", True),
+        ("metadata.tenant=other", False),
+        ("metadata.beta = true", True),
+        ("metadata.nothing = *", False),
+        ("context.model = gpt-?", True),
+        ("attributes.http.route = /chat/*", True),
+        ("attributes.n = 3", True),
+    ],
+)
+def test_a_condition_reads_results_values_the_call_and_its_content(text: str, holds: bool) -> None:
+    assert condition(text)(FACTS) is holds
+    assert (Policy(when=text).stratum(FACTS) is not None) is holds
+
+
+@pytest.mark.parametrize(
+    "text", ["overlap", "", "overlap.maybe", "overlap <", "overlap < x", "metadata.x", ".fail", 3, None, "a = b"]
+)
+def test_what_is_no_condition_is_refused_with_what_there_is(text: object) -> None:
     with pytest.raises(ConfigError, match=r"metric\.result"):
-        Policy(when="overlap")
+        condition(text)
+
+
+def test_of_several_conditions_any_may_hold_and_a_function_may_decide() -> None:
+    both: Any = ["overlap.pass", "call.error"]
+    assert Policy(when=both).stratum(FACTS) is not None
+    assert Policy(when=lambda s, r: s.output == "x" and r["overlap"] == "fail").stratum(FACTS) is not None
+    assert Policy(when=lambda s, r: False).stratum(FACTS) is None
+
+
+def test_each_kind_of_sample_has_its_own_rate_and_the_first_that_holds_counts() -> None:
+    policy = Policy({"else": 0.02, "overlap.fail": 1.0, "call.error": 0.5})
+    assert policy.conditional
+    assert policy.stratum(FACTS) == Stratum("overlap.fail", 1.0)
+    assert policy.stratum(Facts(Sample(context={"status": "error"}))) == Stratum("call.error", 0.5)
+    assert policy.stratum(Facts(Sample())) == Stratum("else", 0.02)
+    assert Policy({"overlap.fail": 1.0}).stratum(Facts(Sample())) is None
+    selector = Selector(JUDGE, policy, FakeClock())
+    for stratum in policy.strata:
+        found = [selector.decide(i, "", stratum) for i in IDS[:20_000]]
+        assert {s.probability for s in found} == {stratum.rate}
+        assert {s.reason for s in found} == {stratum.name}
+        assert abs(sum(s.chosen for s in found) / 20_000 - stratum.rate) < 0.02
+    assert all(selector.candidate(i).chosen for i in IDS[:100])
+
+
+@pytest.mark.parametrize("rate", [{}, {"overlap.fail": 0}, {"overlap.fail": 2}, {"nonsense": 0.5}, {"else": None}])
+def test_rates_that_cannot_work_are_refused(rate: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        Policy(rate)
+
+
+@given(st.integers(1, 2**128 - 1), st.floats(0.01, 1), st.floats(0.01, 1))
+def test_whatever_a_stratum_chooses_was_a_candidate(trace_id: int, one: float, other: float) -> None:
+    policy = Policy({"call.error": one, "else": other})
+    selector = Selector(JUDGE, policy, FakeClock())
+    for stratum in policy.strata:
+        assert not selector.decide(trace_id, "", stratum).chosen or selector.candidate(trace_id).chosen
+
+
+def test_judges_of_one_group_choose_nested_samples_and_others_independent_ones() -> None:
+    def picks(name: str, rate: float, group: str | None) -> set[int]:
+        selector = Selector(EvaluatorInfo(name, kind="llm"), Policy(rate, group=group), FakeClock())
+        return {i for i in IDS[:20_000] if selector.decide(i).chosen}
+
+    assert picks("a", 0.1, "g") < picks("b", 0.3, "g")
+    apart = picks("a", 0.1, None) & picks("b", 0.3, None)
+    assert 0.02 < len(apart) / 20_000 < 0.04
+    assert picks("a", 0.1, None) != picks("a", 0.1, "a")
+
+
+def test_a_floor_raises_the_next_minutes_rates_and_no_probability_is_above_one() -> None:
+    clock = FakeClock()
+    policy = Policy({"call.error": 0.5, "else": 0.01}, min_per_minute=10)
+    selector = Selector(JUDGE, policy, clock)
+    error, rest = policy.strata
+    for i in range(1, 101):
+        assert selector.decide(i, "", rest).probability == 0.01
+    clock.advance(60)
+    raised = selector.decide(7, "", rest)
+    assert raised.probability == pytest.approx(0.1)
+    assert raised.reason == "else_raised"
+    assert selector.decide(7, "", error) == Selection(True, 1.0, "call.error_raised")
+    clock.advance(120)
+    assert selector.decide(7, "", rest).probability == 0.01
+
+
+def test_a_cap_counts_what_the_conditions_let_through() -> None:
+    clock = FakeClock()
+    policy = Policy({"call.error": 1.0}, max_per_minute=10)
+    selector = Selector(JUDGE, policy, clock)
+    for i in range(1, 1_000):
+        selector.candidate(i)
+    clock.advance(60)
+    assert selector.decide(7, "", policy.strata[0]).probability == 1.0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"min_per_minute": 0}, {"max_per_minute": -1}, {"min_per_minute": 9, "max_per_minute": 8}, {"group": " "}]
+)
+def test_a_policy_that_cannot_work_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        Policy(**wrong)
 
 
 @given(st.lists(st.floats(0, 40), max_size=60), st.integers(0, 4), st.integers(0, 6))
