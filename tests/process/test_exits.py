@@ -2,12 +2,16 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -161,6 +165,50 @@ def test_who_interrupts_the_exit_gets_it_without_a_word_of_ours() -> None:
                 program.kill(signal.SIGINT)
                 assert program.end() == 0
         assert program.said == "exiting\n"
+
+
+FIRST = """
+import os, sys
+import spangrade as sg
+
+@sg.metric
+def words(output):
+    return len(output.split())
+
+@sg.trace
+def answer(question):
+    return question
+
+sg.configure(endpoint=sys.argv[1], metrics=[words])
+answer("first")
+print("ready", os.getpid(), flush=True)
+for line in sys.stdin:
+    answer(line.strip())
+    print("ready", os.getpid(), flush=True)
+"""
+
+
+def test_the_first_process_of_a_container_flushes_at_a_sigterm_and_goes_on_tracing(receiver: ReceiverProcess) -> None:
+    """The kernel lets it live: it serves until it is killed, some seconds later."""
+    inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if shutil.which("unshare") is None or subprocess.run([*inside, "true"], check=False).returncode:
+        pytest.skip("this machine gives nobody a process namespace of his own (unshare --user --pid)")
+    command = [*inside, sys.executable, "-c", FIRST, receiver.base_url]
+    env = environment(OTEL_BSP_SCHEDULE_DELAY="60000")
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as outside:
+        assert outside.stdin is not None
+        assert outside.stdout is not None
+        for n in range(3):
+            assert outside.stdout.readline() == "ready 1\n"
+            children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGTERM)
+            assert len(receiver.spans(after=n, wait=20)) == 1  # only because it was told to
+            if n < 2:
+                outside.stdin.write(f"call {n}\n")
+                outside.stdin.flush()
+        outside.stdin.close()
+        assert outside.wait(20) == 0
+    assert scored(receiver) == {name: {"words": len(name.split())} for name in ("first", "call 0", "call 1")}
 
 
 STOPPED = """

@@ -293,6 +293,6 @@ def _end() -> None:
         shutdown()
 
 
-_exit = ExitHook(_end, EXIT_BUDGET_S + 0.5)
+_exit = ExitHook(_end, EXIT_BUDGET_S + 0.5, lambda: flush(EXIT_BUDGET_S))
 _worker_exit = WorkerExit(_exit.run)
-_sigterm = TermHook(_exit.run_behind)
+_sigterm = TermHook(_exit.run_behind, _exit.flush_behind)

@@ -21,9 +21,11 @@ class _Waiting:
     Bare locks, not events: a signal handler may interrupt whoever is telling it, and do the same.
     """
 
-    def __init__(self, work: Callable[[], None], budget_s: float) -> None:
+    def __init__(self, work: Callable[[], None], budget_s: float, flush: Callable[[], object]) -> None:
         self.pid = os.getpid()
         self.cancelled = False
+        self._flush = flush
+        self._flush_wanted = self._ending = False
         self.over = False
         self.then: Callable[[], None] | None = None
         self._work = work
@@ -44,7 +46,11 @@ class _Waiting:
         # The process id first: after a fork that no hook was told of, the parent's thread seems to be alive.
         return self.pid == os.getpid() and self.thread.is_alive()
 
-    def tell(self) -> None:
+    def tell(self, *, only_flush: bool = False) -> None:
+        if only_flush:
+            self._flush_wanted = True
+        else:
+            self._ending = True
         try:
             self._wanted.release()
         except RuntimeError:  # it has been told already
@@ -56,6 +62,11 @@ class _Waiting:
 
     def _wait(self) -> None:
         self._wanted.acquire()
+        while self._flush_wanted and not self._ending:
+            self._flush_wanted = False
+            with _guard.guard("exit.flush"):
+                self._flush()
+            self._wanted.acquire()
         if not self.cancelled:
             if self.then is None:
                 self._do()
@@ -72,10 +83,12 @@ class _Waiting:
 
 
 class ExitHook:
-    """``work`` at exit, on a thread that was started by `arm`. One per process; `arm` again after `disarm` or a fork."""
+    """``work`` at exit, on a thread that was started by `arm`. One per process; `arm` again after `disarm` or a fork.
+    ``flush``: see `flush_behind`."""
 
-    def __init__(self, work: Callable[[], None], budget_s: float) -> None:
+    def __init__(self, work: Callable[[], None], budget_s: float, flush: Callable[[], object] = lambda: None) -> None:
         self._work = work
+        self._flush = flush
         self._budget = budget_s
         self._registered = False
         self._waiting: _Waiting | None = None
@@ -86,7 +99,7 @@ class ExitHook:
             self._registered = True
             atexit.register(self.run)
         if self._waiting is None or not self._waiting.lives():
-            waiting = _Waiting(self._work, self._budget)
+            waiting = _Waiting(self._work, self._budget, self._flush)
             if waiting.start():  # else the work runs on the exiting thread
                 self._waiting = waiting
 
@@ -125,3 +138,9 @@ class ExitHook:
         if waiting.over:
             then()
         return True
+
+    def flush_behind(self) -> None:
+        """Have ``flush`` called on that thread, which then goes on waiting for the end; returns at once."""
+        waiting = self._waiting
+        if waiting is not None and waiting.lives():
+            waiting.tell(only_flush=True)

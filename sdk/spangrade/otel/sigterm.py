@@ -21,10 +21,15 @@ _IN_ANY_CASE_S: Final = 6.0  # more than the work may take
 
 class TermHook:
     """``work(then)`` before the process ends by SIGTERM, where that would have ended it without a word: it is to return at
-    once, call ``then`` when it is done, and return False when it cannot."""
+    once, call ``then`` when it is done, and return False when it cannot.
 
-    def __init__(self, work: Callable[[Callable[[], None]], bool]) -> None:
+    The first process of a container has no default action: it lives on until it is killed, some seconds later. There
+    nothing ends, and ``flush`` is called, which is to return at once as well.
+    """
+
+    def __init__(self, work: Callable[[Callable[[], None]], bool], flush: Callable[[], None]) -> None:
         self._work = work
+        self._flush = flush
 
     def arm(self) -> None:
         """Handle SIGTERM, if its action is the default one and this is the main thread (no other may set handlers)."""
@@ -44,6 +49,9 @@ class TermHook:
             pass
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == 1:
+            self._flush()
+            return
         signal.signal(number, signal.SIG_DFL)
 
         def end() -> None:
