@@ -1,11 +1,12 @@
 """`no_refusal`, `refusal`: whether the answer refuses.
 
-What they measure: an answer counts as a refusal when the provider said so (a refusal part, a finish reason such as ``refusal`` or
-``content_filter``), when a sentence near its beginning declines in the first person ("I can't help with that", in 15 languages), or
-when one says that it does not know or has no information and little else follows. An apology alone is none ("Sorry for the delay. Your
-parcel comes tomorrow."), nor "as an AI I have no feelings, but" with an answer behind it, nor is a refusal that is only quoted ("The bank wrote: “We are unable to help”") or a rule about somebody
-else ("stores cannot refund gift cards"). `no_refusal` is 1 for an answer and 0 for a refusal and passes at 1; `refusal` is the same
-the other way round, a measurement without pass or fail, for a rate on a dashboard.
+What they measure: an answer counts as a refusal when the provider said so (a refusal part, a finish reason such as
+``refusal`` or ``content_filter``), when a sentence near its beginning declines in the first person ("I can't help with
+that", in 15 languages), or when one says that it does not know or has no information and little else follows. An apology
+alone is none ("Sorry for the delay. Your parcel comes tomorrow."), nor is "as an AI I have no feelings, but" with an answer
+behind it, nor a refusal that is only quoted ("The bank wrote: “We are unable to help”"), nor a rule about somebody else
+("stores cannot refund gift cards"). `no_refusal` is 1 for an answer and 0 for a refusal and passes at 1; `refusal` is the
+same the other way round, a measurement without pass or fail, for a rate on a dashboard.
 
 What they do not: tell a right refusal from a wrong one; see refusals in other words, in other languages, in the middle of a long
 answer, or played out in irony. Phrases were written by hand. Measured on what real answers there were to look at, 1,530 of models and
