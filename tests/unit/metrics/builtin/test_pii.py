@@ -29,6 +29,9 @@ FOUND = {
     "+44 20 7946 0958": "phone",
     "020 7946 0958": "phone",
     "+49 (0)30 1234567": "phone",
+    "+353 1 679 9000": "phone",
+    "0033 1 42 68 53 00": "phone",
+    "tel:+14155552671": "phone",
     "(030) 1234567": "phone",
     "030/1234567": "phone",
     "01 23 45 67 89": "phone",
@@ -74,7 +77,7 @@ NOT_FOUND = [
     "git@github.com:org/repo", "a@b", "user@localhost", "12345678A", "DE89 3704 0044 0532 0130 01", "XX89 3704 0044 0532 0130 00",
     "sk-your-api-key-goes-here-please", "sk-xxxxxxxxxxxxxxxxxxxxxxxx", "3.14159265358979", "1.000.000,00 €", "from 2010 to 2020",
     "timestamps 1700000000 and 1700000001", "uuid 123e4567-e89b-12d3-a456-426614174000", "tracking 1Z999AA10123456784",
-    "call 2024-05-06", "The 2023-2024 season had 82 games; 10-20-30", "call me in 2024", "0x1F4 0xFF", "Pages 200-300-4000",
+    "call 2024-05-06", "The 2023-2024 season had 82 games; 10-20-30", "call me in 2024", "0x1F4 0xFF", "Pages 200-300-4000", "It costs +5 10 15 20 25 30",
     "pi is 3.1415 9265 3589 7932", "529.982.247-26", "RSSMRA85T10A562T", "https://example.com:8080/path", "The answer is 42.",
 ]  # fmt: skip
 
