@@ -16,6 +16,7 @@ from spangrade.metrics.description import Description, describe, descriptions
 
 EXIT_CONFIG = 2
 _INDENT = "  "
+_ROOM = 28  # characters for the parameters' names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,12 +58,11 @@ def _import(module: str) -> None:
 
 def _list(found: Sequence[Description], *, as_json: bool) -> None:
     if as_json:
-        keys = ("doc", "parameters")
-        print(json.dumps([{k: v for k, v in d.as_json().items() if k not in keys} for d in found], indent=2))
+        print(json.dumps([{k: v for k, v in d.as_json().items() if k != "doc"} for d in found], indent=2, default=str))
         return
     working = [one for one in found if not one.error]
-    rows = [("name", "from", "requires", "passes", "needs", "what it says")]
-    rows += [(d.name, _from(d), _requires(d), _passes(d), _needs(d), d.summary) for d in working]
+    rows = [("name", "from", "requires", "passes", "needs", "config", "what it says")]
+    rows += [(d.name, _from(d), _requires(d), _passes(d), _needs(d), _config(d), d.summary) for d in working]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     room = max(30, shutil.get_terminal_size((120, 24)).columns - sum(widths) - 2 * len(widths))
     for row in rows:
@@ -124,6 +124,13 @@ def _needs(one: Description) -> str:
     if not one.extra:
         return "-"
     return f"[{one.extra}]" + (" missing" if one.install else "")
+
+
+def _config(one: Description) -> str:
+    """The parameters by name, those that must be given with a star."""
+    required = (one.parameters or {}).get("required", ())
+    names = [f"{name}*" if name in required else name for name in (one.parameters or {}).get("properties", {})]
+    return textwrap.shorten(", ".join(names), _ROOM, placeholder="...") or "-"
 
 
 def _parameters(schema: Any) -> Iterator[str]:

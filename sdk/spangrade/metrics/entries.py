@@ -85,9 +85,8 @@ def _made(factory: Any, config: Mapping[str, Any], name: str) -> Any:
 
 
 def _tree(shape: TreeShape) -> CompositeMetric:
-    tree = CompositeMetric(shape.name, aggregate=_aggregate(shape.aggregate), on_missing=shape.on_missing)
-    for option, value in _options(shape).items():
-        setattr(tree, option, value)
+    aggregate = _aggregate(shape.aggregate)
+    tree = CompositeMetric(shape.name, aggregate=aggregate, on_missing=shape.on_missing, **_options(shape))
     for i, child in enumerate(shape.children):
         with _at(f"{shape.name}.children[{i}]"):
             tree.add(_child(child), weight=child.weight)

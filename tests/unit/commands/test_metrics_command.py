@@ -88,13 +88,16 @@ def test_list_shows_what_there_is_in_lines(capsys: pytest.CaptureFixture[str]) -
     assert "output, documents" in row(said, "overlap")
     assert ">= 0.5" in row(said, "overlap")
     assert all(part in row(said, "cli_words") for part in ("registered", "output", ">= 3", "How many words."))
+    assert "min_words, mode, words" in row(said, "cli_words")
     assert "by config" in row(said, "cli_needs")
+    assert "word*" in row(said, "cli_needs")
     assert "cannot be used" not in said
     assert "cli_words" in sg.MetricsCatalog
 
 
 def test_list_as_json_has_the_same_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     found = {one["name"]: one for one in json.loads(run(capsys, "list", "--json", "--import", "cli_metrics"))}
+    assert found["cli_words"].pop("parameters")["properties"].keys() == {"min_words", "mode", "words"}
     assert found["cli_words"] == {
         "name": "cli_words", "origin": "registered", "where": "cli_metrics:Words", "family": "class",
         "summary": "How many words.", "requires": ["output"], "threshold": 3, "lower_is_better": False, "verdict": True,

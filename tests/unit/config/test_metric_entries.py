@@ -225,6 +225,9 @@ def test_an_aggregate_may_be_a_function_of_the_applications(tmp_path: Path) -> N
             "[{tree: {name: q, children: [overlap, overlap]}}]",
             r"q\.children\[1\]: two results of tree 'q' would have the key 'overlap'",
         ),
+        ("[{tree: {name: q, result_key: ' ', children: [overlap]}}]", "result_key"),
+        ("[{tree: {name: '', children: [overlap]}}]", "tree's name '' is empty"),
+        ("[{use: 'HERE:Words', result_key: ''}]", "result_key"),
         ("[{tree: {name: q, aggregate: avg, children: [overlap]}}]", "aggregate 'avg' is not one of mean, min, max"),
         (
             "[{tree: {name: q, aggregate: mean, children: [{use: overlap, weight: 0}]}}]",
