@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -562,14 +561,17 @@ def test_aevaluate_that_is_cancelled_ends() -> None:
 def test_ctrl_c_gives_what_was_done_until_then() -> None:
     import _thread
 
+    ended = threading.Event()
+
     def task(text: str) -> str:
         if text == "q1":
             _thread.interrupt_main()
-            time.sleep(60)
+            ended.wait(60)
         return text
 
     with pytest.raises(EvaluationInterrupted) as caught:
         sg.evaluate(["q0", "q1", "q2"], task, [exact], concurrency=1)
+    ended.set()
     results = caught.value.results
     assert isinstance(caught.value, KeyboardInterrupt)
     assert outputs(results) == ["q0"]

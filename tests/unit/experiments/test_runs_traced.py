@@ -239,6 +239,18 @@ def test_an_evaluator_of_another_target_grades_every_call_of_that_kind_with_what
     assert (str(absent.outcome), absent.reason) == ("skipped", "no retriever call in this run")
 
 
+def test_a_chain_metric_grades_the_task_once_whether_it_is_traced_or_not() -> None:
+    @sg.metric(target="chain")
+    def seen(output: str) -> int:
+        return len(output)
+
+    def plain_task(question: str) -> str:
+        return question
+
+    for task in (plain_task, sg.trace(plain_task)):
+        assert sg.evaluate(ROWS, task, [seen]).summary()["seen"].n == 1
+
+
 def test_a_failed_task_is_an_error_on_its_span(exporter: CollectingExporter) -> None:
     sg.configure(exporter=exporter)
 
