@@ -200,23 +200,43 @@ def load(path: str | os.PathLike[str], shape: type[Config]) -> Config:
     Raises:
         ConfigError: the file cannot be read, is no YAML mapping, or has a key or value that is wrong.
     """
+    return checked(mapping_in(path), shape, path)
+
+
+def mapping_in(path: str | os.PathLike[str]) -> dict[Any, Any]:
+    """The keys and values of a YAML file, as they stand there.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no YAML mapping.
+    """
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as fault:
         raise ConfigError(f"configuration file {str(file)!r} cannot be read: {fault.strerror or fault}") from fault
+    except UnicodeDecodeError as fault:
+        raise ConfigError(f"configuration file {str(file)!r} is not UTF-8; save it as that") from fault
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as fault:
         raise ConfigError(f"configuration file {str(file)!r} is not YAML: {fault}") from fault
     if raw is None:
-        raw = {}
+        return {}
     if not isinstance(raw, dict):
         raise ConfigError(f"configuration file {str(file)!r} must hold keys and values, not a {type(raw).__name__}")
+    return raw
+
+
+def checked(raw: dict[Any, Any], shape: type[Config], path: str | os.PathLike[str]) -> Config:
+    """What stood in the file ``path``, with its environment variables, as a ``shape``.
+
+    Raises:
+        ConfigError: a key or value is wrong, or a variable is not set.
+    """
     try:
         return shape.model_validate(_substitute(raw, ""))
     except ValidationError as fault:
-        raise ConfigError(_explain(str(file), fault)) from None
+        raise ConfigError(_explain(str(Path(path)), fault)) from None
 
 
 def _substitute(value: Any, where: str) -> Any:
