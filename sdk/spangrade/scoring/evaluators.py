@@ -82,18 +82,22 @@ def _judge(given: Any) -> Placed:
 def _at(endpoints: Sequence[JudgeEndpointEntry], placed: Placed) -> Placed:
     if not isinstance(placed.evaluator, JUDGES):
         return placed
-    known = [
+    try:
+        return replace(placed, evaluator=placed.evaluator.at(endpoints_of(endpoints)))
+    except JudgeError as fault:
+        raise ConfigError(f"judge {placed.evaluator.name!r}: judge_endpoints: {fault}") from None
+
+
+def endpoints_of(entries: Sequence[JudgeEndpointEntry]) -> list[Endpoint]:
+    """A file's ``judge_endpoints`` as the judges take them."""
+    return [
         Endpoint(
             **entry.model_dump(exclude={"models", "headers"}),
             models=tuple(entry.models),
             headers=tuple(entry.headers.items()),
         )
-        for entry in endpoints
+        for entry in entries
     ]
-    try:
-        return replace(placed, evaluator=placed.evaluator.at(known))
-    except JudgeError as fault:
-        raise ConfigError(f"judge {placed.evaluator.name!r}: judge_endpoints: {fault}") from None
 
 
 def redact_by_patterns(entry: RedactEntry | None) -> Callable[[str], str] | None:
