@@ -79,6 +79,8 @@ class LocalMetric:
         check_target(self.target, what)
         check_threshold(self.threshold, what)
         check_timeout(self.timeout, what)
+        if not isinstance(self.process, bool):
+            raise ConfigError(f"{what}: process {self.process!r} is neither True (in a worker process) nor False (here)")
         object.__setattr__(self, "_call", binding(self.fn, what))
         read = ScoreReader(self.name, Rule(self.threshold, self.lower_is_better, self.verdict))
         object.__setattr__(self, "_read", read)

@@ -10,6 +10,7 @@ started it. Messages are pickles with their length before them, both ways:
 """
 
 import asyncio
+import contextlib
 import inspect
 import os
 import pickle
@@ -69,7 +70,8 @@ def main() -> None:
         os.dup2(nowhere, number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is for the application
     if os.name == "posix":
-        os.nice(_NICE)
+        with contextlib.suppress(OSError):
+            os.nice(_NICE)
         threading.Thread(target=_end_with, args=(host,), daemon=True).start()
     outbox.write(READY)
     try:

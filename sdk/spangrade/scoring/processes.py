@@ -12,13 +12,10 @@ Who waits for a worker is a thread of a lane, which reads a pipe; `check` ends w
 gevent is, its `subprocess` waits without holding up the application's greenlets.
 """
 
-import os
 import pickle
-import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 from spangrade.errors import ConfigError, EvaluatorError
@@ -26,14 +23,9 @@ from spangrade.metrics.importable import dumped
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
 from spangrade.scoring.clock import Clock
-from spangrade.scoring.process_worker import READY, receive, send
+from spangrade.scoring.worker_process import WorkerProcess, interpreter
 
 START_S: Final = 60.0  # for an interpreter to start, and for a metric's module (a model) to be imported
-_REAP_S: Final = 1.0
-_MAX_NOISE: Final = 1 << 20  # printed before a worker is ready
-_BOOT: Final = "import sys; sys.path[:] = {path!r}; from spangrade.scoring.process_worker import main; main()"
-#: In a worker nothing is traced, exported or scored, whatever the modules do that it imports.
-_SILENT: Final = {"SPANGRADE_DISABLED": "true", "OTEL_SDK_DISABLED": "true"}
 
 
 def check_can_run(evaluator: Any) -> None:
@@ -44,18 +36,6 @@ def check_can_run(evaluator: Any) -> None:
             f"metric {evaluator.info.name!r}: process=True needs a Python interpreter to start; this program is none "
             f"({sys.executable or 'sys.executable is empty'}), and there is none in {sys.prefix}"
         )
-
-
-def interpreter() -> str | None:
-    """The interpreter that runs this program; None where the program is not run by one (a frozen application)."""
-    if getattr(sys, "frozen", False):
-        return None
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    beside = [str(Path(sys.prefix, folder, name)) for folder, name in (("bin", version), ("Scripts", "python.exe"))]
-    for found in (sys.executable, *beside):  # the first is the server where Python is embedded in one (uWSGI)
-        if found and Path(found).name.lower().startswith(("python", "pypy")) and Path(found).exists():
-            return found
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,54 +53,16 @@ class Remote:
         return cls(name, dumped(evaluator, f"metric {name!r}"), evaluator.timeout)
 
 
-@dataclass(eq=False)
-class _Worker:
-    process: "subprocess.Popen[bytes]"
-    known: dict[bytes, int] = field(default_factory=dict)  # evaluators that it has, and what they are called there
-    deadline: float = float("inf")
-    why: str = ""  # it was ended by us
-
-    def end(self, why: str) -> None:
-        self.why = self.why or why
-        try:
-            self.process.kill()
-        except OSError:
-            pass
-
-    def reap(self) -> None:
-        """Forget a process that has been ended, or is about to end."""
-        try:
-            self.process.wait(_REAP_S)
-        except subprocess.TimeoutExpired:
-            pass
-        self.close()
-
-    def close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    pass
-
-    def ask(self, *message: Any) -> tuple[Any, ...]:
-        send(self.process.stdin, message)  # type: ignore[arg-type]
-        answer: tuple[Any, ...] = receive(self.process.stdout)  # type: ignore[arg-type]
-        return answer
-
-
 class Processes:
     """At most ``count`` worker processes. Thread-safe."""
 
     def __init__(self, count: int, clock: Clock) -> None:
         self._count = count
         self._clock = clock
-        self._path = [
-            str(entry) for entry in sys.path
-        ]  # by which the metrics were found; who added to it may undo that
+        self._path = list(map(str, sys.path))  # by which the metrics were found; who added to it may undo that
         self._cond = threading.Condition()
-        self._all: list[_Worker] = []
-        self._idle: list[_Worker] = []
+        self._all: list[WorkerProcess] = []
+        self._idle: list[WorkerProcess] = []
         self._starting = 0
         self._closed = False
 
@@ -148,7 +90,7 @@ class Processes:
             self._give_back(worker, well=well)
         return _read(answer)
 
-    def _graded(self, worker: _Worker, remote: Remote, pickled: bytes) -> tuple[Any, ...]:
+    def _graded(self, worker: WorkerProcess, remote: Remote, pickled: bytes) -> tuple[Any, ...]:
         key = worker.known.get(remote.pickled)
         if key is None:
             key = len(worker.known)
@@ -160,10 +102,10 @@ class Processes:
         self._until(worker, remote.timeout)
         return worker.ask("run", key, pickled)
 
-    def _until(self, worker: _Worker, seconds: float) -> None:
+    def _until(self, worker: WorkerProcess, seconds: float) -> None:
         worker.deadline = self._clock.monotonic() + seconds
 
-    def _what_happened(self, worker: _Worker, remote: Remote) -> EvaluatorError:
+    def _what_happened(self, worker: WorkerProcess, remote: Remote) -> EvaluatorError:
         ready = remote.pickled in worker.known
         if worker.why == "timeout" and ready:
             message = f"gave no result within {remote.timeout:g} s; its worker process was ended"
@@ -172,14 +114,12 @@ class Processes:
             return EvaluatorError("worker_failed", f"its worker process did not import it within {START_S:g} s")
         worker.end("died")
         worker.reap()
-        how = _ended(worker.process.returncode)
-        return EvaluatorError(
-            "worker_died", f"its worker process ended {how} {'before it answered' if ready else 'at the import'}"
-        )
+        when = "before it answered" if ready else "at the import"
+        return EvaluatorError("worker_died", f"its worker process ended {worker.how_it_ended()} {when}")
 
     # --- workers -------------------------------------------------------------------------------------------------------
 
-    def _take(self) -> _Worker:
+    def _take(self) -> WorkerProcess:
         """A worker that is free, or a new one."""
         with self._cond:
             while True:
@@ -187,7 +127,7 @@ class Processes:
                     raise EvaluatorError("shutdown", "scoring has ended")
                 while self._idle:
                     worker = self._idle.pop()
-                    if worker.process.poll() is None:
+                    if worker.lives:
                         return worker
                     self._forget(worker)
                 if len(self._all) + self._starting < self._count:
@@ -196,9 +136,9 @@ class Processes:
                 self._cond.wait()
         return self._new()
 
-    def _new(self) -> _Worker:
+    def _new(self) -> WorkerProcess:
         try:
-            worker = self._started()
+            worker = WorkerProcess(list(dict.fromkeys((*map(str, sys.path), *self._path))))
         except BaseException:
             with self._cond:
                 self._starting -= 1
@@ -211,33 +151,14 @@ class Processes:
                 worker.end("shutdown")
         try:
             self._until(worker, START_S)
-            _wait_until_ready(worker)
+            worker.wait_until_ready()
         except (OSError, EOFError, ValueError) as fault:
             self._give_back(worker, well=False)
-            how = _ended(worker.process.returncode)
-            raise EvaluatorError("worker_failed", f"a worker process could not start: it ended {how}") from fault
+            message = f"a worker process could not start: it ended {worker.how_it_ended()}"
+            raise EvaluatorError("worker_failed", message) from fault
         return worker
 
-    def _started(self) -> _Worker:
-        python = interpreter()
-        path = list(dict.fromkeys((*map(str, sys.path), *self._path)))
-        if python is None:
-            raise EvaluatorError("worker_failed", "no Python interpreter is known that could be started")
-        try:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter, on our own module
-                [python, "-c", _BOOT.format(path=path), str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,  # what is buffered at a fork would be written by parent and child
-                env={**os.environ, **_SILENT},
-            )
-        except (OSError, ValueError) as fault:
-            message = f"a worker process could not start: {type(fault).__name__}: {fault}"
-            raise EvaluatorError("worker_failed", message) from fault
-        return _Worker(process)
-
-    def _give_back(self, worker: _Worker, *, well: bool) -> None:
+    def _give_back(self, worker: WorkerProcess, *, well: bool) -> None:
         with self._cond:
             worker.deadline = float("inf")
             well = well and not worker.why and not self._closed
@@ -250,7 +171,7 @@ class Processes:
             with self._cond:
                 self._forget(worker)
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: WorkerProcess) -> None:
         # With `_cond` held.
         worker.close()
         if worker in self._all:
@@ -282,22 +203,7 @@ class Processes:
     def after_fork(self) -> None:
         """In a forked child: the workers are the parent's. Let go of their pipes, so that they see their host's end."""
         for worker in self._all:  # no lock: its owner may be the parent's
-            worker.process.returncode = 0  # as far as this process goes; else Python would wait for it, and complain
-            worker.close()
-
-
-def _ended(code: int | None) -> str:
-    return "" if code is None else f"by signal {-code}" if code < 0 else f"with exit code {code}"
-
-
-def _wait_until_ready(worker: _Worker) -> None:
-    seen = b""
-    assert worker.process.stdout is not None
-    while READY not in seen:
-        part = worker.process.stdout.read(1 << 12)  # after it nothing comes until it is asked something
-        if not part or len(seen) > _MAX_NOISE:
-            raise EOFError
-        seen += part
+            worker.disown()
 
 
 def _read(answer: tuple[Any, ...]) -> Any:

@@ -65,6 +65,7 @@ def test_a_callable_object_and_a_bound_method_are_metrics() -> None:
         (lambda: metric(config="v2")(lambda output: 1), "config 'v2' is not a dict"),  # type: ignore[call-overload]
         (lambda: metric(config="v2", version=2)(lambda output: 1), "config 'v2' is not a dict"),  # type: ignore[call-overload]
         (lambda: metric(requires=[None])(lambda output: 1), "requires None"),  # type: ignore[list-item]
+        (lambda: metric(process=2)(lambda output: 1), "process 2 is neither True"),  # type: ignore[call-overload]
         (lambda: metric(name=" ")(lambda output: 1), "is empty"),
         (lambda: LocalMetric("overlap"), "is not a function"),  # type: ignore[arg-type]
     ],

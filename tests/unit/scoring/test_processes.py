@@ -18,9 +18,10 @@ from spangrade.metrics.local import LocalMetric, metric
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
-from spangrade.scoring import processes
+from spangrade.scoring import worker_process
 from spangrade.scoring.evaluators import placed_evaluators
-from spangrade.scoring.processes import START_S, Processes, Remote, interpreter
+from spangrade.scoring.processes import START_S, Processes, Remote
+from spangrade.scoring.worker_process import interpreter
 from spangrade.testing import FakeClock
 
 from .conftest import call_span
@@ -236,14 +237,14 @@ def test_a_module_that_only_the_worker_cannot_import_is_the_pairs_error(
 def test_a_worker_that_cannot_start_is_an_error_that_says_so(
     pool: Any, metrics: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_BOOT", "import sys; sys.exit({path!r} and 9)")
+    monkeypatch.setattr(worker_process, "_BOOT", "import sys; sys.exit({path!r} and 9)")
     with pytest.raises(EvaluatorError, match="could not start: it ended with exit code 9") as caught:
         graded(pool(), metrics.later)
     assert caught.value.kind == "worker_failed"
-    monkeypatch.setattr(processes, "interpreter", lambda: "/nowhere/python")
+    monkeypatch.setattr(worker_process, "interpreter", lambda: "/nowhere/python")
     with pytest.raises(EvaluatorError, match="could not start: FileNotFoundError"):
         graded(pool(), metrics.later)
-    monkeypatch.setattr(processes, "interpreter", lambda: None)
+    monkeypatch.setattr(worker_process, "interpreter", lambda: None)
     with pytest.raises(EvaluatorError, match="no Python interpreter is known"):
         graded(pool(), metrics.later)
 
