@@ -42,15 +42,24 @@ def read_signature(cls: type, shape: Shape, type_said: str) -> Signature:
     found = _evaluated(given.annotation, names)
     takes_sample = _takes_sample(given, found, what, wanted)
     is_async = inspect.iscoroutinefunction(inspect.unwrap(fn))
-    returns = _evaluated(inspect.signature(fn).return_annotation, names)
+    returns = _evaluated(_written(fn).return_annotation, names)
     is_async |= _check_returned(returns, names, shape, f"{what} says that it returns", wanted)
     return Signature(takes_sample, is_async)
+
+
+def _written(fn: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(fn)
+    except NameError:  # Python 3.14 evaluates annotations here: one names what is imported for the type checker only
+        import annotationlib  # type: ignore[import-not-found,unused-ignore]
+
+        return inspect.signature(fn, annotation_format=annotationlib.Format.STRING)  # type: ignore[call-arg,unused-ignore]
 
 
 def _given(raw: Any, fn: Any, what: str, wanted: str) -> inspect.Parameter:
     """The one parameter that gets the text or Sample."""
     try:
-        parameters = list(inspect.signature(fn).parameters.values())
+        parameters = list(_written(fn).parameters.values())
     except (TypeError, ValueError):
         raise TypeError(f"{what} has no signature that can be read; write {wanted}") from None
     own = parameters if isinstance(raw, staticmethod) else parameters[1:]
