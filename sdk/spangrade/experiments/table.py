@@ -13,7 +13,9 @@ _HEAD = ("score", "n", "mean", "pass rate", "skipped", "errors", "timeouts")
 def of(results: "Results") -> str:
     """A title, one line for each score name, and what went wrong."""
     run = results.run
-    runs = f"{len(results.items)} runs" if run.repeats > 1 else f"{len(results.items)} items"
+    count = len({item.item_id for item in results.items})
+    items = f"{count} item{'s' * (count != 1)}"
+    runs = f"{len(results.items)} runs of {items}" if run.repeats > 1 else items
     title = f"{run.name}: {runs} of {run.dataset}, {run.duration_s:.1f} s" + (
         "  (interrupted)" if run.interrupted else ""
     )

@@ -27,8 +27,12 @@ class Task:
     """
 
     def __init__(self, fn: Any, items: tuple[Item, ...]) -> None:
+        if isinstance(fn, (list, tuple)):
+            raise ConfigError("task: a list is no function; the order is dataset, task (or None), evaluators")
         if not callable(fn):
-            raise ConfigError(f"task: {fn!r} is no function; give a function of an item's input, or None")
+            raise ConfigError(
+                f"task: {type(fn).__name__} {fn!r} is no function; give a function of an item's input, or None"
+            )
         if inspect.isclass(fn):
             raise ConfigError(f"task: {fn.__name__} is a class; give a function, or an instance that can be called")
         self.fn: Callable[..., Any] = fn

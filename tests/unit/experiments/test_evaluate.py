@@ -177,7 +177,8 @@ def test_a_whole_item_is_a_read_only_mapping_with_attributes() -> None:
 @pytest.mark.parametrize(
     ("task", "says"),
     [
-        (3, "3 is no function"),
+        (3, "int 3 is no function"),
+        ([exact], "the order is dataset, task"),
         (Bot, "Bot is a class; give a function, or an instance"),
         (lambda: 1, "takes no parameter"),
         (lambda question, unknown: 1, "parameters unknown cannot be filled; .*item_id, input, .*lang"),

@@ -141,7 +141,7 @@ def test_scores_gives_those_of_a_name_with_their_items_and_an_unknown_name_says_
 
 def test_print_shows_a_table_with_every_name_and_the_first_failure_of_the_task() -> None:
     text = str(rich())
-    assert "exp: 2 runs of data.jsonl" in text
+    assert "exp: 2 runs of 2 items of data.jsonl" in text
     assert "m.deep" in text
     assert "the task failed in 1 of 2 runs, first on b: ValueError: boom" in text
 
