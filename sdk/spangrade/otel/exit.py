@@ -62,10 +62,11 @@ class _Waiting:
 
     def _wait(self) -> None:
         self._wanted.acquire()
-        while self._flush_wanted and not self._ending:
-            self._flush_wanted = False
-            with _guard.guard("exit.flush"):
-                self._flush()
+        while not self._ending:  # it was told to flush; once more while it did so, perhaps
+            if self._flush_wanted:
+                self._flush_wanted = False
+                with _guard.guard("exit.flush"):
+                    self._flush()
             self._wanted.acquire()
         if not self.cancelled:
             if self.then is None:
