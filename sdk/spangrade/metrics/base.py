@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from spangrade._values import dumps
 from spangrade.metrics.checks import check_requires, check_threshold, check_timeout
-from spangrade.metrics.jsontype import Names, Shape, shape_of
+from spangrade.metrics.jsontype import Names, Shape, filled, shape_of
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.metrics.schema import DefaultSchema, check_schema, plain, read_config
 from spangrade.metrics.signature import Signature, read_signature
@@ -281,16 +281,10 @@ def _argument(cls: type, base: type) -> Any:
         else:
             found = _argument(origin, base)
             if _is_open(found):
-                found = _filled(found, dict(zip(origin.__parameters__, args, strict=False))) if args else _MISSING  # type: ignore[attr-defined]
+                found = filled(found, dict(zip(origin.__parameters__, args, strict=False))) if args else _MISSING  # type: ignore[attr-defined]
         if found is not _MISSING:
             return found
     return _MISSING
-
-
-def _filled(given: Any, values: Mapping[Any, Any]) -> Any:
-    if isinstance(given, TypeVar):
-        return values.get(given, given)
-    return given[tuple(values.get(variable, variable) for variable in given.__parameters__)]
 
 
 def _is_open(given: Any) -> bool:

@@ -113,6 +113,8 @@ class _Reader:
             return self.read(get_args(given)[0])
         if hasattr(given, "__supertype__"):  # NewType
             return self.read(given.__supertype__)
+        if origin is not None and hasattr(origin, "__value__"):  # generic type alias
+            return self.read(filled(origin.__value__, dict(zip(origin.__type_params__, get_args(given), strict=False))))
         if hasattr(given, "__value__"):  # type alias
             return self._recursive(given, lambda: self.read(given.__value__), given.__name__)
         return self._class(given, origin or given, get_args(given))
@@ -238,6 +240,14 @@ class _Reader:
         found.append(read())
         self._known.update((key, found[0]) for key in keys)
         return found[0]
+
+
+def filled(given: Any, values: Mapping[Any, Any]) -> Any:
+    """A generic type with its type variables replaced."""
+    if isinstance(given, TypeVar):
+        return values.get(given, given)
+    variables = getattr(given, "__parameters__", ())
+    return given[tuple(values.get(variable, variable) for variable in variables)] if variables else given
 
 
 def _list(item: Shape, what: str = "list") -> Shape:

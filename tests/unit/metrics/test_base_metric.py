@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import enum
+import sys
 import types
 from abc import ABC
 from collections.abc import Callable
@@ -121,6 +122,28 @@ def test_a_class_without_a_type_may_be_a_base_but_no_metric() -> None:
         class M(sg.BaseMetric):  # type: ignore[type-arg]
             def evaluate(self, text: str) -> dict[str, Any]:
                 return {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax came with Python 3.12")
+def test_type_aliases_and_type_parameters_in_the_new_syntax() -> None:
+    space: dict[str, Any] = {"__name__": __name__, "sg": sg}
+    exec(
+        "type Tree = None | int | list[Tree] | dict[str, Tree]\n"
+        "type Pair[A] = tuple[A, A]\n"
+        "class Base[A](sg.BaseMetric[list[A]]):\n"
+        "    def evaluate(self, text) -> dict[str, list[A]]: return self.result([])\n"
+        "class Numbers(Base[float]): ...\n"
+        "class Trees(sg.BaseMetric[Tree]):\n"
+        "    def evaluate(self, text) -> dict[str, Tree]: return self.result([{'a': ['x']}])\n"
+        "class Pairs(sg.BaseMetric[Pair[int]]):\n"
+        "    def evaluate(self, text) -> dict[str, Pair[int]]: return self.result((1, 2))\n",
+        space,
+    )
+    assert space["Numbers"]().evaluate("") == {"Numbers": []}
+    assert grade(space["Pairs"]).scores[0].structured == [1, 2]
+    assert "none of" in grade(space["Trees"]).failures[0].message
+    with pytest.raises(TypeError, match="set is not JSON-serialisable"):
+        exec("class Sets(sg.BaseMetric[Pair[set]]):\n    def evaluate(self, text): ...", space)
 
 
 # --- evaluate's signature ----------------------------------------------------------------------------------------------
