@@ -87,7 +87,11 @@ def entries() -> list[Entry]:
 
 def missing_extra(extra: str) -> str:
     """What to install for an extra of this distribution, or ``""`` where all that it needs is there."""
-    for requirement in requires(_DISTRIBUTION) or ():
+    try:
+        needed = requires(_DISTRIBUTION) or ()
+    except PackageNotFoundError:  # it runs from its source, and nobody can tell
+        return ""
+    for requirement in needed:
         name, _, marker = requirement.partition(";")
         if f"extra == '{extra}'" not in marker.replace('"', "'"):
             continue

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +310,11 @@ def test_resolve_takes_every_family_and_says_what_it_takes() -> None:
         resolve("no_such_module_at_all:x")
 
 
-def test_a_missing_extra_is_told_by_what_this_distribution_requires() -> None:
+def test_a_missing_extra_is_told_by_what_this_distribution_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_installed(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
     assert lookup.missing_extra("schema") == ""
     assert lookup.missing_extra("no_such_extra") == ""
+    monkeypatch.setattr(lookup, "requires", not_installed)
+    assert lookup.missing_extra("schema") == ""
