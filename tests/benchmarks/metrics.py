@@ -169,11 +169,9 @@ def supported(draws: int) -> None:
             ", ".join(f"{label} {value:.2f}" for label, value in by_label.items()),
         )
     model = fit(*rows.values())
-    shipped = json.loads(FILE.read_text(encoding="utf-8"))
-    print(
-        f"\nFitted on both: {as_file(model)['weights']}",
-        "as shipped" if as_file(model) == shipped else f"shipped: {shipped}",
-    )
+    made, shipped = as_file(model)["weights"], json.loads(FILE.read_text(encoding="utf-8"))["weights"]
+    same = made.keys() == shipped.keys() and all(abs(made[name] - shipped[name]) < 0.02 for name in made)
+    print(f"\nFitted on both: {made}; " + ("as shipped" if same else f"shipped: {shipped}"))
     falsified(model.probabilities, [row for given in sets.values() for row in perturbed(given)])
 
 
