@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from spangrade._log import log
-from spangrade._values import dumps
+from spangrade._values import bounded, dumps
 from spangrade.errors import ConfigError
 from spangrade.experiments.dataset_file import BadRow, rows_of
 from spangrade.experiments.item import BadItem, Item, plain_item, read_item, with_ids
 
 _SHOWN: Final = 5  # bad rows in an error message
+_MAX_NAME: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def read_dataset(given: Any, name: str | None = None) -> Dataset:
             ids=repeated[:_SHOWN],
         )
     plain = tuple(plain_item(item) for item in made)
-    return Dataset(tuple(made), plain, name or named, _hash(plain))
+    return Dataset(tuple(made), plain, bounded(name or named, _MAX_NAME), _hash(plain))
 
 
 def _numbered(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -179,7 +179,8 @@ def _id(given: Any) -> str | None:
         return None
     if isinstance(given, float) and given.is_integer():  # an integer in a column that has gaps
         given = int(given)
-    return bounded(given if isinstance(given, str) else dumps(given), _MAX_ID)
+    said = snapshot(given)  # a UUID is text there
+    return bounded(said if isinstance(said, str) else dumps(said), _MAX_ID) or None
 
 
 def with_ids(items: Iterable[Item]) -> tuple[list[Item], list[str]]:

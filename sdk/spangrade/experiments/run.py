@@ -121,7 +121,7 @@ def _plan(
     evaluator_timeout: float | None,
 ) -> "tuple[Plan, Results | None]":
     from spangrade._switches import scoring_stopped
-    from spangrade._values import snapshot
+    from spangrade._values import bounded, snapshot
     from spangrade.experiments.dataset import read_dataset
     from spangrade.experiments.evaluators import evaluators_of
     from spangrade.experiments.experiment import Plan
@@ -153,7 +153,7 @@ def _plan(
         dataset=items,
         task=bound,
         evaluators=tuple(found),
-        name=name or (bound.name if bound is not None else items.name),
+        name=bounded(name or (bound.name if bound is not None else items.name), 1_024),
         concurrency=concurrency,
         repeats=repeats,
         timeout=timeout,

@@ -1,6 +1,7 @@
 """What a dataset may be, and which of its columns mean what."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,13 @@ def test_ids_are_all_different_whatever_was_given(given_ids: list[str | None]) -
     found = ids([{"id": one, "input": "same"} for one in given_ids])
     assert len(set(found)) == len(given_ids)
     assert found[0] == given_ids[0] or given_ids[0] is None
+
+
+def test_ids_of_other_types_are_texts() -> None:
+    given_ids = [7, 7.0, uuid.UUID(int=1), b"\x80", "x" * 1_000]
+    found = ids([{"id": one, "input": "q"} for one in given_ids])
+    assert found[:3] == ["7", "7-2", "00000000-0000-0000-0000-000000000001"]
+    assert all(len(one) < 300 for one in found)
 
 
 def test_ids_that_are_used_twice_are_said(caplog: pytest.LogCaptureFixture) -> None:
