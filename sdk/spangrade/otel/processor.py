@@ -97,24 +97,21 @@ class SpangradeProcessor(SpanProcessor):
     @property
     def settles(self) -> bool:
         """Whether it is said later what became of a held span, and not by `forward`."""
-        return self.ours_behind or self._redacts()
+        engine = last_engine()
+        return self.ours_behind or (engine is not None and engine.policy.redact is not None)
 
     @property
     def settles_evaluations(self) -> bool:
         """The same of evaluation spans."""
         return self.ours_behind
 
-    def _redacts(self) -> bool:
-        engine = last_engine()
-        return not self.ours_behind and engine is not None and engine.policy.redact is not None
-
     def forward(self, span: ReadableSpan) -> None:
         """Hand a span on, as the content policy lets it leave: at once, and raising what ``next`` raises; where a redact
         hook is to see it first, a moment later."""
-        if self._redacts():
-            self._cleaning.put(span)
-            return
         if not self.ours_behind and (engine := last_engine()) is not None:
+            if engine.policy.redact is not None:
+                self._cleaning.put(span)
+                return
             span = engine.policy.span(span)
         self._hand_on(span)
 

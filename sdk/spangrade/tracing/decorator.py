@@ -74,7 +74,8 @@ def trace(
     that it keeps for itself is returned untouched. A stream object (an iterator as client libraries have it), a built-in
     iterator and a streaming HTTP response are followed likewise, until they are exhausted, closed, left by ``with`` or
     dropped, or the process ends; the object stays the one that it is, but for that time ``type()`` of it gives a
-    subclass of its own class. Whether a function is a generator function or a coroutine function
+    subclass of its own class. What a stream gave is recorded as its joined text where it is text or the chunks of a chat
+    client (tool calls beside it), else as a list. Whether a function is a generator function or a coroutine function
     stays as it is (`inspect.isgeneratorfunction`), and Python then gives nobody the word before the first step: of
     these, a call with the wrong arguments raises its TypeError at the first ``next`` or ``await``.
 
