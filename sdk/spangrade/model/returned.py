@@ -51,14 +51,14 @@ class ScoreReader:
         rule: how a value becomes pass or fail.
     """
 
-    __slots__ = ("_labels", "_name", "_passed", "_rule", "number")
+    __slots__ = ("_kept", "_labels", "_name", "_passed", "_rule")
 
     def __init__(self, name: str, rule: Rule) -> None:
         self._name = name
         self._rule = rule
         self._passed = rule.passed
         self._labels: dict[str, Verdict] = {}
-        self.number: Callable[[float], Verdict] = _number_reader(name, rule)
+        self._kept: dict[float, Verdict] = {}
 
     def __call__(self, returned: Any) -> Verdict:
         """The verdict.
@@ -77,6 +77,22 @@ class ScoreReader:
         if isinstance(returned, Mapping) and not _is_one_score(returned):
             return self._several(returned)
         return _verdict((self._one(self._name, returned),), ())
+
+    def number(self, returned: float) -> Verdict:
+        """The verdict on a float, int or bool. Raises `ReturnError` for one that is not finite."""
+        found = self._kept.get(returned)
+        if found is not None:
+            return found
+        try:
+            value = float(returned)
+        except OverflowError:
+            value = number(returned)  # which says so
+        if not -math.inf < value < math.inf:
+            value = number(value)
+        found = _of_number(self._name, value, self._passed(value))
+        if len(self._kept) < _KEPT:
+            self._kept[value] = found
+        return found
 
     def _label(self, returned: str) -> Verdict:
         found = _verdict((self._one(self._name, returned),), ())
@@ -200,7 +216,18 @@ def _setters(of: type) -> tuple[Callable[[Any, Any], None], ...]:
     return tuple(of.__dict__[name].__set__ for name in of.__dataclass_fields__)  # type: ignore[attr-defined]
 
 
-_KEPT: Final = 16  # verdicts of one metric: many say 0, 1, or one of a few categories, again and again
+_KEPT: Final = 4  # verdicts of one metric: many say 0 or 1, or one of a few categories, again and again
+(
+    _set_name,
+    _set_value,
+    _set_label,
+    _set_passed,
+    _set_explanation,
+    _set_structured,
+    _set_metadata,
+    _set_path,
+    _set_rule,
+) = _setters(Graded)
 _set_scores, _set_details, _set_failures = _setters(Verdict)
 
 
@@ -212,40 +239,15 @@ def _verdict(scores: tuple[Graded, ...], failures: tuple[Failure, ...]) -> Verdi
     return made
 
 
-def _number_reader(name: str, rule: Rule) -> Callable[[float], Verdict]:
-    set_name, set_value, set_label, set_passed, set_explanation, set_structured, set_metadata, *rest = _setters(Graded)
-    set_path, set_rule = rest
-    set_scores, set_details, set_failures = _set_scores, _set_details, _set_failures
-    new, graded, verdict, nothing, infinity = _new, Graded, Verdict, _NOTHING, math.inf
-    decide, passes = rule.passed, (rule.verdict, rule.threshold, rule.lower_is_better) == (True, None, False)
-    kept: dict[float, Verdict] = {}
-    known = kept.get
-
-    def read(returned: float) -> Verdict:
-        found = known(returned)
-        if found is not None:
-            return found
-        try:
-            value = float(returned) if -infinity < returned < infinity else number(returned)
-        except OverflowError:
-            value = number(returned)  # which says so
-        passed = value != 0 if passes else decide(value)
-        one = new(graded)
-        set_name(one, name)
-        set_value(one, value)
-        set_label(one, None if passed is None else PASS if passed else FAIL)
-        set_passed(one, passed)
-        set_explanation(one, None)
-        set_structured(one, None)
-        set_metadata(one, nothing)
-        set_path(one, None)
-        set_rule(one, None)
-        found = new(verdict)
-        set_scores(found, (one,))
-        set_details(found, nothing)
-        set_failures(found, ())
-        if len(kept) < _KEPT:
-            kept[value] = found
-        return found
-
-    return read
+def _of_number(name: str, value: float, passed: bool | None) -> Verdict:
+    graded = _new(Graded)
+    _set_name(graded, name)
+    _set_value(graded, value)
+    _set_label(graded, None if passed is None else PASS if passed else FAIL)
+    _set_passed(graded, passed)
+    _set_explanation(graded, None)
+    _set_structured(graded, None)
+    _set_metadata(graded, _NOTHING)
+    _set_path(graded, None)
+    _set_rule(graded, None)
+    return _verdict((graded,), ())
