@@ -17,11 +17,13 @@ from spangrade.delivery.content import ContentPolicy
 from spangrade.delivery.sink import SpanSink
 from spangrade.errors import ConfigError
 from spangrade.judges.providers import close_connections
+from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.policy import Placed
 from spangrade.scoring.clock import SystemClock
 from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
+from spangrade_agent.api.routes import Api
 from spangrade_agent.carriers import AgentCarriers
 from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
 from spangrade_agent.forward import ForwardQueue
@@ -31,6 +33,8 @@ from spangrade_agent.page.app import page_app
 from spangrade_agent.page.settings import PageSettings
 from spangrade_agent.receivers.grpc import GrpcReceiver
 from spangrade_agent.receivers.http import otlp_app
+from spangrade_agent.registered import RegisteredJudges
+from spangrade_agent.registry import Registry
 from spangrade_agent.relay import Relay
 from spangrade_agent.store import SampleStore
 from spangrade_agent.upstreams import make_upstream
@@ -92,6 +96,7 @@ class Agent:
         self.pipeline = Pipeline(
             self.placed, self.sink, settings, clock, self.ledger, self._policy.redact, watcher=self.store
         )
+        self.registered = self._registry()
         self.relay = Relay(self.pipeline, self.sink, self.carriers, self._upstream, config.mode)
 
     def _evaluators(self) -> list[Placed]:
@@ -100,6 +105,26 @@ class Agent:
         named = self.config.metrics or self.config.judges
         metrics: Sequence[Any] = list(self.config.metrics) if named else list(DEFAULT_METRICS)
         return placed_evaluators(metrics, list(self.config.judges), self.config.judge_endpoints)
+
+    def _registry(self) -> RegisteredJudges | None:
+        settings = self.config.registry
+        if settings is False:
+            return None
+        if self.config.page is False:
+            raise ConfigError(
+                "registry: judges are registered over the page's listener, which page: false switches off"
+            )
+        scores = not (scoring_off() or self.config.score == "agent")
+        registry = Registry(settings.path, settings.max_evaluators)
+        place = self.pipeline.place if scores else None
+        try:
+            return RegisteredJudges(registry, settings, self.config.judge_endpoints, self.placed, place)
+        except BaseException:
+            registry.close()
+            raise
+
+    def _infos(self) -> list[EvaluatorInfo]:
+        return [placed.evaluator.info for placed in self.pipeline.placed]
 
     def _make_upstream(self) -> Upstream | None:
         found = self._destinations()
@@ -133,6 +158,8 @@ class Agent:
         """Admin first, so that a start can be watched; the page after the receivers, whose addresses it shows. An
         address of the file with port 0 gets its real one."""
         config = self.config
+        if self.registered is not None:
+            self.registered.start()
         if config.admin is not False:
             app = admin_app(self.ledger, self._gauges(), self._is_ready)
             self.addresses.admin = self._http(app, config.admin.listen, "admin")
@@ -155,9 +182,10 @@ class Agent:
                 mode=config.mode,
                 destinations=self._destinations(),
                 receivers=self._receivers(),
-                evaluators=tuple(placed.evaluator.info for placed in self.placed),
+                evaluators=self._infos,
             )
-            self.addresses.page = self._http(page_app(self.store, self.ledger, page), config.page.listen, "page")
+            app = page_app(self.store, self.ledger, page, programs=Api(self.registered, self._policy.redact))
+            self.addresses.page = self._http(app, config.page.listen, "page")
 
     def _destinations(self) -> tuple[str, ...]:
         named = [entry.endpoint for entry in self.config.destinations]
@@ -196,6 +224,9 @@ class Agent:
                 server.stop(1.0)
         if self.store is not None:
             self.store.close(1.0)
+        if self.registered is not None:
+            with _guard.guard("agent.registry"):
+                self.registered.close()
         if self._upstream is not None:
             self._upstream.close()
         with _guard.guard("agent.judges"):

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from spangrade.config import FileConfig, Strict, load
 from spangrade.errors import ConfigError
+from spangrade.model.policy import DEFAULT_JUDGE_RATE
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SIZES: Final = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -91,6 +92,30 @@ class Store(Strict):
     content: Literal["redacted", "keep", "none"] = "redacted"
 
 
+class Registry(Strict):
+    """Judges that applications register, over the page's listener; their models run at ``judge_endpoints`` only.
+
+    ``path``: a SQLite file. ``allow_live``: a judge that is registered as live grades production traffic at once; otherwise it
+    waits until somebody activates it. ``allow_environment``: models that no ``judge_endpoints`` serves may run where
+    ``SPANGRADE_JUDGE_*`` of the agent's own environment say. ``rate``: of a live judge whose registration names none;
+    ``max_rate``: the most that one may name. ``max_per_minute``, ``budget``: ceilings of each registered judge.
+    """
+
+    path: str = Field(min_length=1)
+    allow_live: bool = False
+    allow_environment: bool = False
+    max_evaluators: int = Field(default=100, gt=0, le=1_000)
+    rate: float | None = Field(default=None, gt=0, le=1)
+    max_rate: float = Field(default=DEFAULT_JUDGE_RATE, gt=0, le=1)
+    max_per_minute: float | None = Field(default=None, gt=0)
+    budget: dict[str, float] | None = None
+
+    @property
+    def default_rate(self) -> float:
+        """``rate``, which is at most ``max_rate``."""
+        return min(DEFAULT_JUDGE_RATE if self.rate is None else self.rate, self.max_rate)
+
+
 class AgentConfig(FileConfig):
     """The file as the agent reads it. ``admin``, ``page`` and ``store`` are switched off by ``false``."""
 
@@ -99,6 +124,7 @@ class AgentConfig(FileConfig):
     admin: Admin | Literal[False] = Admin()
     page: Page | Literal[False] = Page()
     store: Store | Literal[False] = Store()
+    registry: Registry | Literal[False] = False
 
     @field_validator("spool")
     @classmethod

@@ -189,6 +189,7 @@ class FileConfig(Strict):
     page: Any = None
     spool: Any = None
     store: Any = None
+    registry: Any = None
 
 
 Config = TypeVar("Config", bound=FileConfig)

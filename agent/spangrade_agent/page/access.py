@@ -45,6 +45,18 @@ class Gate:
             return None
         return self._login(request)
 
+    def refusal_of_programs(self, request: Request) -> tuple[int, str] | None:
+        """The same for what changes something: status and sentence. The token as a header only, since a browser sends
+        cookies by itself, for whoever asks it to."""
+        if not self._known_host(request.header("host")):
+            return (
+                421,
+                "the agent does not answer to this Host name; call it by its listen address, or add it to page.hosts",
+            )
+        if self._token is None or self._is_token(_bearer(request)):
+            return None
+        return 401, "give the token of page.token as 'Authorization: Bearer <token>'"
+
     def _known_host(self, header: str | None) -> bool:
         if header is None:
             return False

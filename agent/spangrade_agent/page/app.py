@@ -7,11 +7,12 @@
 | ``/api/samples``, ``/api/samples/<id>`` | the same as JSON; ``?limit=`` 1 to 500, ``?before=``, ``?evaluator=``, ``?label=`` |
 | ``/api/traces/<trace id>`` | every sample of a trace, and what the store keeps of text |
 | ``/api/outcomes`` | the counts |
+| ``/v1/evaluators...``, ``/openapi.json`` | the registry of judges, see `spangrade_agent.api.routes` |
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.outcomes import Ledger
@@ -37,23 +38,48 @@ SAFE_HEADERS: Final = (
 )
 
 
+class Programs(Protocol):
+    """What answers beside the page, for programs: it looks at methods itself."""
+
+    def takes(self, path: str) -> int | None:
+        """The most bytes that a body at this path may have; None: the path is the page's."""
+        ...
+
+    def answer(self, request: Request, gate: Gate) -> Answer:
+        """What is at the request's path; asks the gate first."""
+        ...
+
+
 class NotAsked(ValueError):
     """A query that cannot be meant; the message says what can."""
 
 
-def page_app(store: SampleStore | None, ledger: Ledger, settings: PageSettings, clock: Clock | None = None) -> AsgiApp:
-    """The page over ``store`` (None: ``store: off``) and ``ledger``. Requests are answered off the event loop.
+def page_app(
+    store: SampleStore | None,
+    ledger: Ledger,
+    settings: PageSettings,
+    clock: Clock | None = None,
+    programs: Programs | None = None,
+) -> AsgiApp:
+    """The page over ``store`` (None: ``store: off``) and ``ledger``, and ``programs``. Requests are answered off the event
+    loop.
 
     Serve it without an access log: the token may stand in an address once.
     """
     routes = _Routes(store, ledger, settings, clock or SystemClock())
     gate = Gate(settings, _unauthorized)
 
+    def takes(path: str) -> int | None:
+        return None if programs is None else programs.takes(path)
+
     def answer(request: Request) -> Answer:
-        given = gate.refusal(request) or routes.answer(request)
+        if programs is not None and takes(request.path) is not None:
+            given = programs.answer(request, gate)
+        else:
+            given = gate.refusal(request) or routes.answer(request)
         return replace(given, headers=(*SAFE_HEADERS, *given.headers))
 
-    return application(answer, where="page", threaded=True)
+    return application(answer, where="page", threaded=True, takes=takes)
 
 
 def _unauthorized(request: Request) -> Answer:

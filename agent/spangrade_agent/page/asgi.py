@@ -1,4 +1,4 @@
-"""A function from request to answer, as an ASGI application: GET and HEAD only, nothing else is needed here.
+"""A function from request to answer, as an ASGI application. GET and HEAD; more methods, with a body, where they are named.
 
 Source: ASGI 3.0, HTTP message format 2.3.
 """
@@ -19,16 +19,20 @@ AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 TEXT: Final = "text/plain; charset=utf-8"
 METHODS: Final = ("GET", "HEAD")
 _MAX_FIELDS: Final = 32
+_BODY_S: Final = 30.0  # for a whole body to come in
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``query`` is None where it cannot be read. Headers by lower-case name; one that came several times is a list."""
+    """``query`` is None where it cannot be read. Headers by lower-case name; one that came several times is a list.
+    ``body`` is None where it was longer than is taken."""
 
     path: str
     query: Mapping[str, str] | None = field(default_factory=dict)
     headers: Mapping[str, list[str]] = field(default_factory=dict)
     secure: bool = False
+    method: str = "GET"
+    body: bytes | None = b""
 
     def header(self, name: str) -> str | None:
         """The header's one value; None when it is absent or came more than once."""
@@ -51,10 +55,17 @@ def text(status: int, said: str, *headers: tuple[str, str]) -> Answer:
     return Answer(status, f"{said}\n".encode("utf-8", "replace"), TEXT, headers)
 
 
-def application(answer: Callable[[Request], Answer], *, where: str, threaded: bool = False) -> AsgiApp:
+def application(
+    answer: Callable[[Request], Answer],
+    *,
+    where: str,
+    threaded: bool = False,
+    takes: Callable[[str], int | None] = lambda _path: None,
+) -> AsgiApp:
     """An ASGI application that answers with ``answer``; a fault in it is a 500, and counted at ``where``.
 
-    ``threaded``: ``answer`` runs off the event loop, for what takes more than a moment.
+    ``threaded``: ``answer`` runs off the event loop, for what takes more than a moment. ``takes``: of a path whose ``answer``
+    looks at the method itself, the most bytes that a body may have; None for all others, which are GET and HEAD.
     """
 
     async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -64,18 +75,49 @@ def application(answer: Callable[[Request], Answer], *, where: str, threaded: bo
             await receive()
             await send({"type": "websocket.close", "code": 1000})
         elif scope["type"] == "http":
-            method = scope["method"]
-            given = await _answered(answer, scope, where, threaded) if method in METHODS else _not_allowed()
+            method, most = scope["method"], takes(scope["path"])
+            body: bytes | None = b""
+            if method not in METHODS and most is not None:
+                try:
+                    async with asyncio.timeout(_BODY_S):
+                        body = await _body(scope, receive, most)
+                except (TimeoutError, _Gone):
+                    body = None
+            if method in METHODS or most is not None:
+                given = await _answered(answer, scope, body, where, threaded)
+            else:
+                given = _not_allowed()
             await _send(given, send, with_body=method != "HEAD")
 
     return app
 
 
+class _Gone(Exception):
+    """The caller has left."""
+
+
+async def _body(scope: MutableMapping[str, Any], receive: Receive, most: int) -> bytes | None:
+    """The request's body; None for one of more than ``most`` bytes, of which no more is read."""
+    said = next((value for name, value in scope.get("headers", ()) if name.lower() == b"content-length"), b"0")
+    if said.isdigit() and int(said[:20]) > most:
+        return None
+    parts = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Gone
+        parts += message.get("body", b"")
+        if len(parts) > most:
+            return None
+        if not message.get("more_body", False):
+            return bytes(parts)
+
+
 async def _answered(
-    answer: Callable[[Request], Answer], scope: MutableMapping[str, Any], where: str, threaded: bool
+    answer: Callable[[Request], Answer], scope: MutableMapping[str, Any], body: bytes | None, where: str, threaded: bool
 ) -> Answer:
     try:
-        request = _request(scope)
+        request = _request(scope, body)
         return await asyncio.to_thread(answer, request) if threaded else answer(request)
     except Exception as fault:  # noqa: BLE001 - the listener goes on whatever one request does
         swallowed(where, fault)
@@ -86,7 +128,7 @@ def _not_allowed() -> Answer:
     return text(405, "only GET and HEAD are answered here", ("allow", ", ".join(METHODS)))
 
 
-def _request(scope: MutableMapping[str, Any]) -> Request:
+def _request(scope: MutableMapping[str, Any], body: bytes | None) -> Request:
     headers: dict[str, list[str]] = {}
     for name, value in scope.get("headers", ()):
         headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -96,7 +138,8 @@ def _request(scope: MutableMapping[str, Any]) -> Request:
         query = dict(parse_qsl(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError:
         query = None
-    return Request(scope["path"], query, headers, scope.get("scheme") == "https")
+    secure = scope.get("scheme") == "https"
+    return Request(scope["path"], query, headers, secure, scope["method"], body)
 
 
 async def _send(answer: Answer, send: Send, *, with_body: bool) -> None:

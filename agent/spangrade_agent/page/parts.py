@@ -59,7 +59,8 @@ def facts_of(settings: PageSettings, *more: tuple[str, str]) -> list[tuple[str, 
         )
     else:
         mode = (settings.mode.capitalize(), f"scores go to {where}" if where else "scores stay on this page")
-    names = ", ".join(info.name for info in settings.evaluators)
+    evaluators = settings.evaluators() if callable(settings.evaluators) else settings.evaluators
+    names = ", ".join(info.name for info in evaluators)
     return [mode, ("Scores by", names or "nothing yet"), *more]
 
 

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ class PageSettings:
         mode: ``relay`` or ``tap``.
         destinations: where scores go, for people to read. User names, passwords and queries of URLs are not shown.
         receivers: ``grpc`` and ``http`` to ``host:port``, or to a URL (with TLS: ``https://agent:4318``).
-        evaluators: what scores here, in the order of the configuration.
+        evaluators: what scores here, now, in the order of the configuration.
 
     Raises:
         ConfigError: a token that is missing where one is needed, too short, or not fit for a header.
@@ -35,7 +35,7 @@ class PageSettings:
     mode: str = "relay"
     destinations: Sequence[str] = ()
     receivers: Mapping[str, str] = field(default_factory=dict)
-    evaluators: Sequence[EvaluatorInfo] = ()
+    evaluators: Sequence[EvaluatorInfo] | Callable[[], Sequence[EvaluatorInfo]] = ()
 
     def __post_init__(self) -> None:
         if self.token is None:

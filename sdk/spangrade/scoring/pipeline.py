@@ -80,7 +80,7 @@ class Pipeline:
         self._fresh_state()
 
     def _look_at(self, placed: Sequence[Placed]) -> None:
-        self._placed = placed
+        self.placed = placed  # what grades now
         self.targets = frozenset(p.evaluator.info.target for p in placed)
         self.root_kinds = ROOT_KINDS if "root" in self.targets else frozenset()  # what may be scored as a root
 
@@ -93,7 +93,7 @@ class Pipeline:
 
     def _fresh_state(self) -> None:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)
-        self._jobs = Jobs(self._placed, self._around, self._timer.wake)
+        self._jobs = Jobs(self.placed, self._around, self._timer.wake)
         wants = Wants(self.targets, self._jobs.may_judge)
         self._intake = Intake(self._sink, wants, self.settings, self.clock, self._jobs.start, self._timer.tick_by)
 

@@ -19,7 +19,7 @@ def test_a_judge_placed_while_the_pipeline_runs_grades_from_the_next_sample_on(h
     h.send(call_span(1))
     assert h.pipeline.drain(5, judges=True)
     added = live(judge(ScriptedJudgeClient(PASSING)), rate=1.0)
-    h.pipeline.place([*h.pipeline._placed, added])
+    h.pipeline.place([*h.pipeline.placed, added])
     h.send(call_span(2))
     assert h.pipeline.drain(5, judges=True)
     assert (h.counts("fine").of(Outcome.SCORED), h.counts("helpful").of(Outcome.SCORED)) == (2, 1)
