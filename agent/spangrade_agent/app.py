@@ -92,7 +92,7 @@ class Agent:
         self.sink = SpanSink(self.ledger, self.carriers)
         self.carriers.sink = self.sink
         hold = JUDGE_HOLD_S if config.hold is None else config.hold
-        settings = Settings(metric_hold=min(METRIC_HOLD_S, hold), judge_hold=hold)
+        settings = Settings(metric_hold=min(METRIC_HOLD_S, hold), judge_hold=hold, budget_store=config.budget_store)
         self.pipeline = Pipeline(
             self.placed, self.sink, settings, clock, self.ledger, self._policy.redact, watcher=self.store
         )

@@ -88,6 +88,7 @@ class LiveEntry(Strict):
     max_per_minute: float | None = None
     min_per_minute: float | None = None
     group: str | None = None
+    price: dict[str, float] | None = None
     budget: dict[str, float] | None = None
     target: str = "root"
 
@@ -182,6 +183,7 @@ class FileConfig(Strict):
     export_explanations: bool = True
     instrument: list[str] = Field(default_factory=list)
     judge_endpoints: list[JudgeEndpointEntry] = Field(default_factory=list)
+    budget_store: str | None = Field(default=None, repr=False)
     # What only the agent reads; checked there.
     mode: Any = None
     receivers: Any = None

@@ -91,7 +91,7 @@ class Cascade:
     @property
     def info(self) -> EvaluatorInfo:
         """Who grades; the hash is that of all its judges' configurations and of what it escalates on."""
-        requires = dict.fromkeys(field for judge in self._judges() for field in judge.info.requires)
+        requires = dict.fromkeys(field for judge in self.models() for field in judge.info.requires)
         return EvaluatorInfo(
             name=self.name,
             kind="llm",
@@ -104,7 +104,7 @@ class Cascade:
     @property
     def timeout(self) -> float:
         """Seconds for one sample: those of all stages, since each may be asked."""
-        return sum(judge.timeout for judge in self._judges())
+        return sum(judge.timeout for judge in self.models())
 
     @property
     def is_async(self) -> bool:
@@ -134,6 +134,11 @@ class Cascade:
         """A copy whose judges ask these endpoints; see `LlmJudge.at`."""
         known = list(endpoints)
         return self._mapped(lambda judge: judge.at(known))
+
+    def most(self, sample: Sample) -> float | None:
+        """US dollars that grading ``sample`` can cost at most, all stages asked; None when a price is unknown."""
+        costs = [judge.most(sample) for judge in self.models()]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def evaluate(self, sample: Sample) -> Verdict:
         """Grade one sample; blocks.
@@ -187,7 +192,8 @@ class Cascade:
             doubt = "low_confidence"
         return _Opinion(score, score >= self.threshold, found[0].explanation, doubt)
 
-    def _judges(self) -> list[LlmJudge]:
+    def models(self) -> list[LlmJudge]:
+        """The judges that ask a model, stage by stage."""
         return [judge for stage in self.stages for judge in stage]
 
     def _mapped(self, change: Callable[[LlmJudge], LlmJudge]) -> "Cascade":

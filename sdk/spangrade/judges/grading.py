@@ -8,6 +8,7 @@ from typing import Any, Final
 from spangrade import semconv
 from spangrade._suppress import evaluator_scope
 from spangrade.errors import JudgeError
+from spangrade.judges.prices import Price
 from spangrade.judges.prompt import REPAIR, Prompt
 from spangrade.judges.providers import JudgeClient, JudgeReply, JudgeRequest, Message
 from spangrade.judges.scale import Scale
@@ -19,6 +20,7 @@ MORE_TOKENS: Final = 4_096  # asked for once, after a reply that reached `MAX_TO
 MENDABLE: Final = frozenset(
     {"unparseable", "empty", "several_verdicts", "out_of_range"}
 )  # a second reply may be better
+AROUND: Final = 512  # tokens that a provider puts around our texts, at most
 SHARE: Final = 0.95  # of the judge's limit: the call ends a little before the pipeline's own limit, and can say why
 
 
@@ -32,7 +34,14 @@ class Grading:
 
 
 def grade(
-    prompt: Prompt, client: JudgeClient, *, model: str, scale: Scale, temperature: float | None, timeout: float
+    prompt: Prompt,
+    client: JudgeClient,
+    *,
+    model: str,
+    scale: Scale,
+    temperature: float | None,
+    timeout: float,
+    price: Price | None = None,
 ) -> Grading:
     """Ask ``client``, and read the verdict. Nothing that happens inside is traced or scored (promise 8).
 
@@ -56,7 +65,7 @@ def grade(
         reasoning, verdict = read_verdict(
             reply.text, reply.finish_reason, scale, refusal=reply.refusal, graded=prompt.user
         )
-        return Grading(scale.value(verdict), reasoning, _details(replies, model, prompt, repairs))
+        return Grading(scale.value(verdict), reasoning, _details(replies, model, prompt, repairs, price))
 
     try:
         try:
@@ -74,12 +83,22 @@ def grade(
                 raise (second if truncated and second.kind != "timeout" else first) from None
     except JudgeError as fault:
         if replies:
-            fault.details = _details(replies, model, prompt, repairs)
+            fault.details = _details(replies, model, prompt, repairs, price)
         raise
 
 
-def _details(replies: list[JudgeReply], model: str, prompt: Prompt, repairs: int) -> Mapping[str, Any]:
-    """Tokens are the sum over all replies, and absent when one of them did not say."""
+def most(prompt: Prompt, scale: Scale, price: Price) -> float | None:
+    """US dollars that `grade` can cost at most; None when the price is unknown. A text has no more tokens than bytes, a reply
+    no more than it is given room for, and there are two calls at most."""
+    size = len(f"{prompt.system}{prompt.user}{scale.schema}{REPAIR}{scale.form}".encode()) + AROUND
+    costs = [price.cost(size, room) for room in (MAX_TOKENS, MORE_TOKENS)]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def _details(
+    replies: list[JudgeReply], model: str, prompt: Prompt, repairs: int, price: Price | None
+) -> Mapping[str, Any]:
+    """Tokens and cost are the sum over all replies, and absent when one of them did not say."""
     details: dict[str, Any] = {semconv.JUDGE_MODEL: replies[-1].model or model, semconv.JUDGE_PROMPT_HASH: prompt.hash}
     if repairs:
         details[semconv.JUDGE_REPAIRS] = repairs
@@ -90,4 +109,12 @@ def _details(replies: list[JudgeReply], model: str, prompt: Prompt, repairs: int
         known = [count for count in counts if count is not None]
         if len(known) == len(counts):
             details[name] = sum(known)
+    if price is not None:
+        costs = [
+            price.cost(reply.input_tokens, reply.output_tokens)
+            for reply in replies
+            if reply.input_tokens is not None and reply.output_tokens is not None
+        ]
+        if len(costs) == len(replies) and None not in costs:
+            details[semconv.JUDGE_COST] = sum(cost for cost in costs if cost is not None)
     return FrozenDict(details)

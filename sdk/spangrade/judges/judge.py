@@ -9,7 +9,8 @@ from spangrade._values import snapshot
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
-from spangrade.judges.grading import Grading, grade
+from spangrade.judges.grading import Grading, grade, most
+from spangrade.judges.prices import GivenPrice, ListPrice, Price
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
 from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
 from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry
@@ -66,6 +67,7 @@ class LlmJudge:
     _client: JudgeClient | None = field(default=None, init=False, repr=False)
     _timeout: float = field(default=TIMEOUT, init=False, repr=False)
     _cache: Cache | None = field(default=None, init=False, repr=False)
+    _price: Price | None = field(default=None, init=False, repr=False)
     _version: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -192,6 +194,31 @@ class LlmJudge:
         new._set(_cache=Cache(max_entries, checks.number(max_age, 0, 3.2e9, f"judge {self.name!r}: cache max_age")))
         return new
 
+    @property
+    def price(self) -> Price | None:
+        """What the judge's model costs: as `with_price` said, else by the installed list; None without a model."""
+        model = self.resolved_model()
+        return self._price or (ListPrice(model) if model is not None else None)
+
+    def models(self) -> "list[LlmJudge]":
+        """The judges that ask a model: this one."""
+        return [self]
+
+    def most(self, sample: Sample) -> float | None:
+        """US dollars that grading ``sample`` can cost at most; None when the price is unknown."""
+        price = self.price
+        return None if price is None else most(self._prompt(sample), self._scale(), price)
+
+    def with_price(self, price: Mapping[str, float]) -> "LlmJudge":
+        """A copy whose model costs so many US dollars per million tokens: ``{"input": 0.4, "output": 1.6}``.
+
+        Raises:
+            ConfigError: other keys, or what is no price.
+        """
+        new = self._copy()
+        new._set(_price=GivenPrice(price))
+        return new
+
     def with_timeout(self, seconds: float) -> "LlmJudge":
         """A copy with another limit for one sample."""
         new = self._copy()
@@ -309,6 +336,7 @@ class LlmJudge:
             scale=self._scale(),
             temperature=self._temperature(),
             timeout=self._timeout,
+            price=self.price,
         )
 
     def _prompt(self, sample: Sample) -> Prompt:
@@ -327,7 +355,9 @@ class LlmJudge:
 
     def _copy(self, **changes: Any) -> "LlmJudge":
         new = replace(self, **changes)
-        new._set(_client=self._client, _timeout=self._timeout, _cache=self._cache, _version=self._version)
+        new._set(
+            _client=self._client, _timeout=self._timeout, _cache=self._cache, _price=self._price, _version=self._version
+        )
         return new
 
     def _set(self, **values: Any) -> None:

@@ -7,8 +7,9 @@ from typing import Any, Final
 from spangrade.errors import ConfigError
 from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
+from spangrade.judges.prices import unpriced
 from spangrade.model.evaluator import Evaluator, check_target
-from spangrade.model.policy import DEFAULT_JUDGE_RATE, Placed, Policy, When
+from spangrade.model.policy import DEFAULT_JUDGE_RATE, MONEY, Placed, Policy, When
 
 JUDGES: Final = (LlmJudge, Cascade)  # those that know of models, endpoints and targets
 
@@ -23,6 +24,7 @@ def live(
     *,
     min_per_minute: float | None = None,
     group: str | None = None,
+    price: Mapping[str, float] | None = None,
 ) -> Placed:
     """The judge, placed on production traffic.
 
@@ -33,10 +35,19 @@ def live(
         when, max_per_minute, min_per_minute, budget, group: see `Policy`.
         target: what is graded; ``root`` leaves the judge's own target.
 
+        price: of the judge's model, in US dollars per million tokens, ``{"input": 0.4, "output": 1.6}``; by default that of
+            the installed list (extra ``cost``).
+
     Raises:
         ConfigError: not a judge, or an argument that cannot work.
     """
     _check_judge(judge, "sg.live")
+    if price is not None:
+        if not isinstance(judge, LlmJudge):
+            raise ConfigError(
+                f"sg.live: price is for one model; give each judge its own, as in judge.with_price({price!r})"
+            )
+        judge = judge.with_price(price)
     if check_target(target, "sg.live") != "root":
         if not isinstance(judge, JUDGES):
             raise ConfigError(
@@ -69,7 +80,21 @@ def place(judge: Any) -> Placed:
         placed = live(judge)
     if isinstance(placed.evaluator, JUDGES):
         placed = replace(placed, evaluator=placed.evaluator.with_pinned_model())
+    if placed.policy.budget_of(MONEY):
+        _check_priced(placed.evaluator)
     return placed
+
+
+def _check_priced(judge: Any) -> None:
+    """A ceiling in money needs to know what a call costs."""
+    for one in judge.models() if isinstance(judge, JUDGES) else ():
+        price = one.price
+        if price is None or price.cost(1, 1) is None:
+            raise unpriced(one.model or "")
+    if not isinstance(judge, JUDGES):
+        raise ConfigError(
+            f"judge {judge.info.name!r} has a budget in US dollars and no price; give it one in calls (calls_per_day)"
+        )
 
 
 def _check_judge(judge: Any, where: str) -> None:

@@ -1,5 +1,6 @@
 """When an evaluator runs on production traffic. Policy stands beside the evaluator and is no part of its identity."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,7 +11,8 @@ from spangrade.model.condition import Facts, Holds, condition
 from spangrade.model.sample import FrozenDict, Sample
 
 When = str | tuple[str, ...] | Callable[[Sample, Mapping[str, str]], bool]
-_BUDGET_KEYS: Final = ("calls_per_minute", "calls_per_hour", "calls_per_day")
+CALLS: Final = ("calls_per_minute", "calls_per_hour", "calls_per_day")
+MONEY: Final = ("usd_per_hour", "usd_per_day")
 DEFAULT_JUDGE_RATE: Final = 0.1
 ELSE: Final = "else"
 
@@ -35,7 +37,9 @@ class Policy:
             mapping of metric name to result. None: every sample matches.
         max_per_minute, min_per_minute: a cap and a floor that act by lowering or raising the *next* minute's rates, so that
             the recorded probability stays true. More than every sample is not graded.
-        budget: hard ceilings on calls: ``{"calls_per_hour": 100}``; beyond them the outcome is ``over_budget``.
+        budget: hard ceilings: on calls in this process (``calls_per_minute``, ``calls_per_hour``, ``calls_per_day``) and in
+            US dollars, shared (``usd_per_hour``, ``usd_per_day``; see `spangrade.scoring.purse`). Beyond them the outcome
+            is ``over_budget``.
         group: judges of one group choose nested samples (the lower rate's are among the higher one's); judges without
             one choose independently of each other.
     """
@@ -65,17 +69,15 @@ class Policy:
         if self.group is not None and (not isinstance(self.group, str) or not self.group.strip()):
             raise ConfigError(f"group {self.group!r} is no name; leave it out to choose independently")
         for key, limit in (self.budget or {}).items():
-            if key not in _BUDGET_KEYS:
-                raise ConfigError(
-                    f"budget key {key!r} is not one of {', '.join(_BUDGET_KEYS)}"
-                    + (
-                        "; a ceiling in money needs model prices, which this release does not read"
-                        if "usd" in key
-                        else ""
-                    )
-                )
-            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit < 0:
-                raise ConfigError(f"budget {key} {limit!r} is not a number of calls, 0 or more")
+            if key not in (*CALLS, *MONEY):
+                raise ConfigError(f"budget key {key!r} is not one of {', '.join((*CALLS, *MONEY))}")
+            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit < math.inf:
+                what = "US dollars" if key in MONEY else "calls"
+                raise ConfigError(f"budget {key} {limit!r} is not a number of {what}, 0 or more")
+
+    def budget_of(self, kinds: tuple[str, ...]) -> dict[str, float]:
+        """The ceilings of these kinds (`CALLS` or `MONEY`)."""
+        return {key: limit for key, limit in (self.budget or {}).items() if key in kinds}
 
     def conditions(self) -> tuple[str, ...]:
         """The conditions of ``when`` as they are written; empty when it is a function or absent."""

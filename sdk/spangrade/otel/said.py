@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -83,7 +83,9 @@ def check(given: Arguments) -> Said:
         take_over=given.take_over or file.take_over,
         instrument=list(given.instrument) or list(file.instrument),
         evaluators=_evaluators(given, file),
-        settings=_settings(given.hold if given.hold is not None else file.hold),
+        settings=replace(
+            _settings(given.hold if given.hold is not None else file.hold), budget_store=file.budget_store
+        ),
         policy=ContentPolicy(
             given.redact or redact_by_patterns(file.redact),
             export_content=given.export_content and file.export_content,

@@ -18,6 +18,7 @@ from spangrade.scoring.loop import LoopLane
 from spangrade.scoring.open_pairs import OpenPairs
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.processes import Processes
+from spangrade.scoring.purse import Purse
 from spangrade.scoring.records import records_of
 from spangrade.scoring.redaction import Redact
 from spangrade.scoring.room import Room, span_size, text_size
@@ -89,6 +90,10 @@ class Jobs:
 
     def _lane_of(self, seat: Seat) -> Lane:
         return self._judges if seat.is_judge else self._remote if seat.is_remote else self._metrics
+
+    def purses(self) -> list[Purse]:
+        """Those of its judges that have one."""
+        return [seat.purse for seat in self._seats if seat.purse is not None]
 
     def may_judge(self, trace_id: int, trace_state: str) -> bool:
         """Whether a judge may be chosen for this trace: its spans may then wait longer."""

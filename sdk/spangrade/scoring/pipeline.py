@@ -18,6 +18,7 @@ from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.intake import Intake, Wants
 from spangrade.scoring.jobs import Jobs, Surroundings
 from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.purse import Purse
 from spangrade.scoring.redaction import Redact
 from spangrade.scoring.seam import Offer, Sink, Watcher
 from spangrade.scoring.settings import Settings
@@ -90,6 +91,10 @@ class Pipeline:
         self._jobs.place(placed)  # first: a span that is newly looked at then finds who scores it
         self._look_at(placed)
         self._intake.wants = Wants(self.targets, self._jobs.may_judge)
+
+    def purses(self) -> list[Purse]:
+        """The ceilings in money of its judges; empty where none has any."""
+        return self._jobs.purses()
 
     def _fresh_state(self) -> None:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)

@@ -1,6 +1,5 @@
 """From a pair's end to what is sent of it."""
 
-
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.model.score import Graded

@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any
 
 from spangrade.model.evaluator import EvaluatorInfo
-from spangrade.model.policy import Placed
+from spangrade.model.policy import CALLS, MONEY, Placed
 from spangrade.model.sample import Sample
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.processes import START_S, Processes, Remote
+from spangrade.scoring.purse import Purse
+from spangrade.scoring.purse_store import purse_store
 from spangrade.scoring.selection import Budget, Selector
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.turn import Turn
@@ -29,6 +31,7 @@ class Seat:
     evaluate: Callable[[Sample], Any]
     is_judge: bool
     is_remote: bool
+    purse: Purse | None = None
 
 
 def is_remote(placed: Placed) -> bool:
@@ -55,16 +58,18 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
         limit = judge_limit if judge else remote_limit if remote else settings.metric_limit
         # A worker that is late is ended, and the thread that waits for it comes back: its lane gives it the time for that.
         timeout = evaluator.timeout + (2 * START_S if remote else 0)
+        money = p.policy.budget_of(MONEY) if judge else {}
         seats.append(
             Seat(
                 p,
                 info,
                 Selector(info, p.policy, clock),
-                Budget(p.policy.budget or {}, clock),
+                Budget(p.policy.budget_of(CALLS), clock),
                 Turn(info.name, timeout, limit, loop_limit),
                 partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,
                 judge,
                 remote,
+                Purse(info.name, money, purse_store(settings.budget_store), clock) if money else None,
             )
         )
     return seats

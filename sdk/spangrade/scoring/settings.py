@@ -23,5 +23,6 @@ class Settings:
         default_factory=lambda: min(2, os.cpu_count() or 1)
     )  # of all metrics with process=True
     max_bytes: int = 64 * 2**20
+    budget_store: str | None = None  # where judges' money is kept; see `purse_store`
     async_limit: int = 64  # steps of one async evaluator that are under way at once
     async_steps: int = 1_024  # and of all of them

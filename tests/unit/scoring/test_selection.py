@@ -87,9 +87,13 @@ def test_a_rate_that_is_no_share_is_refused_in_words(rate: object) -> None:
         Policy(rate=rate)  # type: ignore[arg-type]
 
 
-def test_a_money_budget_is_refused_rather_than_ignored() -> None:
-    with pytest.raises(ConfigError, match=r"usd_per_day.*needs model prices"):
-        Policy(budget={"usd_per_day": 20})
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [({"eur_per_day": 2}, "usd_per_day"), ({"usd_per_day": -1}, "US dollars"), ({"calls_per_day": True}, "of calls")],
+)
+def test_a_budget_that_cannot_work_is_refused(budget: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Policy(budget=budget)
 
 
 FACTS = Facts(

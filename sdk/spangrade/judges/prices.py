@@ -1,0 +1,85 @@
+"""What a judge's call costs: prices given by hand, or the list that `genai-prices` keeps."""
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from spangrade.errors import ConfigError
+
+_MILLION: Final = 1_000_000
+
+
+class Price(Protocol):
+    """The price of one model."""
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        """US dollars of one call; None where nobody knows."""
+
+
+class GivenPrice:
+    """US dollars per million tokens, ``{"input": 0.4, "output": 1.6}``.
+
+    Raises:
+        ConfigError: other keys, or what is no price.
+    """
+
+    def __init__(self, price: Mapping[str, float]) -> None:
+        if not isinstance(price, Mapping) or set(price) != {"input", "output"}:
+            raise ConfigError(
+                f"price {price!r} is not like {{'input': 0.4, 'output': 1.6}}, US dollars per million tokens"
+            )
+        for name, value in price.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not (0 <= value < math.inf):
+                raise ConfigError(f"price {name} {value!r} is not a number of US dollars per million tokens, 0 or more")
+        self._input, self._output = float(price["input"]), float(price["output"])
+
+    def __repr__(self) -> str:
+        return f"GivenPrice(input={self._input:g}, output={self._output:g})"
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """See `Price`."""
+        return (input_tokens * self._input + output_tokens * self._output) / _MILLION
+
+
+class ListPrice:
+    """The price of a model by its name in the installed version of `genai-prices` (extra ``cost``); nothing is fetched.
+    ``vendor/model`` is asked about as that vendor's."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"ListPrice({self._model!r})"
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        """See `Price`; None without the extra, and for a model that the list does not have."""
+        prices = _list()
+        if prices is None:
+            return None
+        vendor, slash, rest = self._model.partition("/")
+        usage = prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        for model, whose in ((self._model, None), *([(rest, vendor)] if slash else [])):
+            try:
+                return float(prices.calc_price(usage, model, provider_id=whose).total_price)
+            except (LookupError, ValueError):
+                continue
+        return None
+
+
+@lru_cache(maxsize=1)
+def _list() -> Any:
+    try:
+        import genai_prices
+    except ImportError:
+        return None
+    return genai_prices
+
+
+def unpriced(model: str) -> ConfigError:
+    """Why a budget in money cannot be kept."""
+    hint = "" if _list() is not None else " (the price list is in the extra: pip install 'spangrade[cost]')"
+    return ConfigError(
+        f"no price is known for the judge's model {model!r}, so a budget in US dollars cannot be kept; give it, as in "
+        f"sg.live(judge, price={{'input': 0.4, 'output': 1.6}}) per million tokens{hint}"
+    )
