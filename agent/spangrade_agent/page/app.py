@@ -148,7 +148,8 @@ class _Routes:
             kept = Kept(self._store.keeps, stats.samples, stats.bytes, busy, results)
             samples = self._store.recent(PER_PAGE + 1, view.before, view.evaluator, view.label)
         called = host_of(request.header("host") or "localhost")
-        page = overview(self._settings, view, self._ledger.snapshot(), kept, samples, self._clock.time_ns(), called)
+        counts, budgets = self._ledger.snapshot(), self._ledger.budgets()
+        page = overview(self._settings, view, counts, kept, samples, self._clock.time_ns(), called, budgets)
         return Answer(200, page, HTML)
 
     def _samples(self, request: Request) -> Answer:

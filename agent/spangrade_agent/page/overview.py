@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from spangrade.model.outcome import Outcome
 from spangrade.scoring.outcomes import Counts
+from spangrade.scoring.purse import State
+from spangrade_agent.page.budgets import budget_table
 from spangrade_agent.page.markup import Child, Html, element, joined
 from spangrade_agent.page.parts import card, document, facts_of
 from spangrade_agent.page.records import StoredSample
@@ -77,13 +79,15 @@ def overview(
     samples: Sequence[StoredSample],
     now_ns: int,
     called: str,
+    budgets: Mapping[str, Sequence[State]] | None = None,
 ) -> bytes:
-    """``samples``: one more than `PER_PAGE` where there are older ones."""
+    """``samples``: one more than `PER_PAGE` where there are older ones; ``budgets``: of judges, by name."""
     facts = facts_of(settings, ("Kept", _kept(kept)))
     parts: list[Child] = []
     if counts:
         parts.append(_heading("Outcomes", "every pair of call and evaluator ends as exactly one of these"))
         parts.append(outcome_table(counts, view))
+    parts.append(budget_table(budgets or {}))
     if kept.content is None:
         parts.append(element("p", "Samples are not kept (store: off); scores leave all the same.", class_="empty"))
     elif samples or view.before or view.evaluator or view.label:

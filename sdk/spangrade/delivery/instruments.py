@@ -7,9 +7,11 @@
 | ``spangrade.pairs.pending`` | observable: pairs that have not ended, by evaluator |
 | ``spangrade.scores.delivered`` | observable: scored pairs that left, by evaluator and carrier |
 | ``spangrade.scores.undelivered`` | observable: scored pairs that could not leave, by evaluator and reason |
+| ``spangrade.judge.spent``, ``.reserved``, ``.left`` | observable: US dollars of a judge's budget, by evaluator and window (hour, day) |
 """
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
@@ -17,6 +19,22 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
 from spangrade.scoring.outcomes import Counts, Ledger
 from spangrade.semconv import SCOPE
+
+_MONEY: Final = {
+    "spent": "US dollars that a judge has spent in this window",
+    "reserved": "US dollars held for calls under way",
+    "left": "US dollars that may still be reserved",
+}
+
+
+def _money(ledger: Ledger, amount: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def callback(_options: CallbackOptions) -> Iterable[Observation]:
+        for name, states in ledger.budgets().items():
+            for state in states:
+                window = state.kind.removeprefix("usd_per_")
+                yield Observation(getattr(state, amount), {"evaluator": name, "window": window})
+
+    return callback
 
 
 class OutcomeInstruments:
@@ -56,6 +74,8 @@ class OutcomeInstruments:
             "{pair}",
             "Scored pairs that could not leave, by reason",
         )
+        for name, said in _MONEY.items():
+            meter.create_observable_gauge(f"spangrade.judge.{name}", [_money(ledger, name)], "{USD}", said)
         ledger.report_to(self)
 
     def outcome(self, evaluator: EvaluatorInfo, outcome: Outcome, reason: str) -> None:

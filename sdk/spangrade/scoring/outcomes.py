@@ -10,11 +10,13 @@ Two laws hold at every moment, per evaluator:
 
 import threading
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
+from spangrade.scoring.purse import State
 from spangrade.scoring.shield import shield
 
 
@@ -57,6 +59,9 @@ class Ledger:
         self._lock = threading.RLock()
         self._counts: dict[str, Counts] = {}
         self._reporters: tuple[Reporter, ...] = ()
+        self.budgets: Callable[[], Mapping[str, Sequence[State]]] = (
+            dict  # by judge; asks the store. The pipeline says it
+        )
 
     def report_to(self, reporter: Reporter) -> None:
         """Tell ``reporter`` of every outcome from now on."""

@@ -69,6 +69,7 @@ class Pipeline:
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
         self.ledger = ledger or Ledger()
+        self.ledger.budgets = lambda: {purse.key: purse.state() for purse in self.purses()}
         self._look_at(placed)
         self._sink = sink
         self._around = Surroundings(sink, self.ledger, self.settings, self.clock, redact, watcher)

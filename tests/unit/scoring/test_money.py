@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import spangrade as sg
 from spangrade import semconv as s
+from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import JudgeReply
 from spangrade.judges.live import live, place
@@ -162,3 +165,25 @@ def test_the_installed_list_knows_what_models_cost() -> None:
 def test_what_is_no_price_is_refused(price: Any) -> None:
     with pytest.raises(ConfigError, match=r"price"):
         live(judge(ScriptedJudgeClient(REPLY)), price=price)
+
+
+def test_what_is_spent_reserved_and_left_is_told_by_instruments(harness: Any, store: str) -> None:
+    reader = InMemoryMetricReader()
+    placed = live(judge(ScriptedJudgeClient(REPLY)), rate=1.0, budget={"usd_per_day": 1.0}, price=PRICE)
+    h = harness(placed, budget_store=store)
+    OutcomeInstruments(h.pipeline.ledger, MeterProvider([reader]))
+    h.send(call_span())
+    assert h.pipeline.drain(20, judges=True)
+    data = reader.get_metrics_data()
+    assert data is not None
+    points = {
+        (metric.name, point.attributes["evaluator"], point.attributes["window"]): point.value
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name.startswith("spangrade.judge.")
+        for point in metric.data.data_points
+    }
+    assert points == {
+        ("spangrade.judge.spent", "helpful", "day"): pytest.approx(0.002),
+        ("spangrade.judge.reserved", "helpful", "day"): 0,
+        ("spangrade.judge.left", "helpful", "day"): pytest.approx(0.998),
+    }
