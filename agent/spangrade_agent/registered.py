@@ -10,6 +10,7 @@ from spangrade._log import log
 from spangrade.config import JudgeEndpointEntry
 from spangrade.errors import ConfigError, JudgeError, SpangradeError
 from spangrade.judges.judge import LlmJudge
+from spangrade.judges.live import place
 from spangrade.judges.prompt import TEMPLATE_HASH
 from spangrade.judges.providers import client_from_environment
 from spangrade.model.policy import Placed, Policy
@@ -113,32 +114,36 @@ class RegisteredJudges:
         )
 
     def policy(self, live: bool | Mapping[str, Any]) -> Policy:
-        """The policy of a registration: what it asks for, else the configuration's, under the configuration's ceilings.
+        """The policy of a registration: what it asks for, else the configuration's, under the configuration's ceilings. A
+        floor (``min_per_minute``) and a price are not a registration's to say: either makes it dearer.
 
         Raises:
             Refused: it asks for what cannot be, or for more than it may.
         """
         settings, asked = self._settings, dict(live) if isinstance(live, Mapping) else {}
         rate = asked.get("rate")
-        if rate is not None and rate > settings.max_rate:
+        highest = max(rate.values(), default=0.0) if isinstance(rate, Mapping) else rate
+        if highest is not None and highest > settings.max_rate:
             raise Refused(
                 "live.rate",
-                f"a rate of {rate:g} is more than this agent allows, {settings.max_rate:g}; ask for less, or raise "
+                f"a rate of {highest:g} is more than this agent allows, {settings.max_rate:g}; ask for less, or raise "
                 "registry.max_rate in its configuration",
             )
         minutes = [one for one in (asked.get("max_per_minute"), settings.max_per_minute) if one is not None]
         budget = dict(settings.budget or {})
         for key, limit in (asked.get("budget") or {}).items():
             budget[key] = min(limit, budget.get(key, limit))
+        rate = settings.default_rate if rate is None else rate
         try:
-            return Policy(
-                settings.default_rate if rate is None else rate,
-                asked.get("when"),
-                min(minutes, default=None),
-                budget or None,
-            )
+            return Policy(rate, asked.get("when"), min(minutes, default=None), budget or None, group=asked.get("group"))
         except ConfigError as fault:
             raise Refused("live", str(fault)) from None
+
+    def _live(self, judge: LlmJudge, live: bool | Mapping[str, Any]) -> Placed:
+        try:
+            return place(Placed(judge, self.policy(live)))
+        except ConfigError as fault:  # a budget in money, and no price
+            raise Refused("live.budget", str(fault)) from None
 
     # --- what changes ----------------------------------------------------------------------------------------------------
 
@@ -151,7 +156,8 @@ class RegisteredJudges:
             Refused, RegistryFull, RegistryUnavailable: see there.
         """
         judge = self.judge(config, threshold)
-        self.policy(live)
+        if live is not False:
+            self._live(judge, live)
         start = self._settings.allow_live
         found = self.registry.put(
             project_id, judge.name, judge.info.config_hash, judge.config(), judge.threshold, live, start=start
@@ -240,7 +246,7 @@ class RegisteredJudges:
         placed = self._made.get(key)
         if placed is None:
             judge = self.judge(config, version.threshold).with_version(str(version.version))
-            placed = self._made[key] = Placed(judge, self.policy(version.live))
+            placed = self._made[key] = self._live(judge, version.live)
         return placed
 
     # --- life ------------------------------------------------------------------------------------------------------------

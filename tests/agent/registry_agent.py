@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -73,14 +73,18 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: JudgeServer
         monkeypatch.delenv(name, raising=False)
     made: list[Agent] = []
 
-    def make(registry: dict[str, Any] | None = None, page: dict[str, Any] | None = None, **more: Any) -> Running:
+    def make(
+        registry: dict[str, Any] | Literal[False] | None = None, page: dict[str, Any] | None = None, **more: Any
+    ) -> Running:
         base = {
             "receivers": {"grpc": None, "http": {"listen": ANY}},
             "admin": False,
             "page": {"listen": ANY, **(page or {})},
             "metrics": ["length_words"],
             "judge_endpoints": [{"models": ["judge-*"], "base_url": server.base_url, "api_key": KEY}],
-            "registry": {"path": str(tmp_path / "registry.db"), "max_rate": 1.0, **(registry or {})},
+            "registry": registry
+            if registry is False
+            else {"path": str(tmp_path / "registry.db"), "max_rate": 1.0, **(registry or {})},
         }
         made.append(Agent(AgentConfig.model_validate({**base, **more})))
         made[-1].start()

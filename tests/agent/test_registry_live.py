@@ -125,10 +125,10 @@ def test_a_pair_under_way_ends_under_the_version_that_it_began_with(
 
 def test_the_rate_of_a_registration_is_within_what_the_configuration_allows(make: Callable[..., Running]) -> None:
     agent = make({"allow_live": True, "max_rate": 0.2, "max_per_minute": 30, "budget": {"calls_per_hour": 100}})
-    more = {"config": CONFIG, "live": {"rate": 0.5}}
-    said = problem(agent.ask("POST", "/v1/evaluators", more), 422)
-    assert "0.2" in said["live.rate"]
-    assert "registry.max_rate" in said["live.rate"]
+    for rate in (0.5, {"length_words.fail": 0.5, "else": 0.01}):
+        said = problem(agent.ask("POST", "/v1/evaluators", {"config": CONFIG, "live": {"rate": rate}}), 422)
+        assert "a rate of 0.5 is more than this agent allows, 0.2" in said["live.rate"]
+        assert "registry.max_rate" in said["live.rate"]
     agent.put(live={"rate": 0.15, "max_per_minute": 60, "budget": {"calls_per_hour": 7, "calls_per_day": 50}})
     (placed,) = [one for one in agent.agent.pipeline.placed if one.evaluator.info.kind == "llm"]
     assert (placed.policy.rate, placed.policy.max_per_minute) == (0.15, 30)

@@ -61,7 +61,10 @@ class JudgeConfig(Asked):
 class LivePolicy(Asked):
     """How often a live judge grades; see `spangrade.live`. Never more than the agent's configuration allows."""
 
-    rate: Share | None = None
+    rate: Share | Annotated[dict[str, Share], Field(min_length=1, max_length=32)] | None = Field(
+        default=None,
+        description="of matching samples; or one for each kind, by conditions, the last of which may be else",
+    )
     when: (
         Annotated[str, Field(min_length=1, max_length=256)]
         | Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(min_length=1, max_length=32)]
@@ -69,6 +72,7 @@ class LivePolicy(Asked):
     ) = None
     max_per_minute: Annotated[float, Field(gt=0)] | None = None
     budget: dict[str, Annotated[float, Field(ge=0)]] | None = Field(default=None, max_length=8)
+    group: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
 class Registration(Asked):

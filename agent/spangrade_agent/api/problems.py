@@ -15,7 +15,17 @@ PROBLEM: Final = "application/problem+json"
 _AGENTS_OWN: Final = frozenset(
     {"base_url", "api_key", "api_key_file", "headers", "proxy", "ca_file", "provider", "client"}
 )
-_TAGS: Final = frozenset({"bool", "LivePolicy", "str", "dict[str,any]", "float", "int"})
+_TAGS: Final = (
+    "LivePolicy",
+    "function-",
+    "constrained-",
+    "list[",
+    "dict[",
+    "bool",
+    "str",
+    "float",
+    "int",
+)  # of unions: not keys
 _MOST: Final = 20
 
 
@@ -37,19 +47,14 @@ def of_validation(fault: ValidationError, known: Mapping[str, Sequence[str]]) ->
     errors = fault.errors(include_url=False, include_input=False, include_context=False)
     if any(error["type"] == "json_invalid" for error in errors):
         return problem(400, "the body is not JSON: send one JSON object", [])
-    found: list[FieldProblem] = []
+    found: dict[str, list[str]] = {}
     for error in errors[:_MOST]:
-        place = [
-            str(part)
-            for part in error["loc"]
-            if str(part) not in _TAGS and not str(part).startswith(("list[", "constrained"))
-        ]
-        found.append(
-            FieldProblem(
-                field=".".join(place) or "(the body)", message=_message(error["type"], error["msg"], place, known)
-            )
-        )
-    return problem(422, "the request cannot be taken", found)
+        place = [str(part) for part in error["loc"] if not str(part).startswith(_TAGS)]
+        said = found.setdefault(".".join(place) or "(the body)", [])
+        said.append(_message(error["type"], error["msg"], place, known))
+    # Several for one field: it may be one thing or another, and is neither.
+    found_problems = [FieldProblem(field=field, message=", or: ".join(said)) for field, said in found.items()]
+    return problem(422, "the request cannot be taken", found_problems)
 
 
 def _message(kind: str, message: str, place: Sequence[str], known: Mapping[str, Sequence[str]]) -> str:
