@@ -1,7 +1,7 @@
 """What the registry's requests and answers are: the models that validate them, and that the OpenAPI document is made of."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
@@ -35,6 +35,20 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Level = Literal["1", "2", "3", "4", "5"]
 
 
+# What `LlmJudge` checks itself, for readers of the document.
+_FIELDS_TOO: Final[dict[str, Any]] = {"uniqueItems": True, "contains": {"const": "output"}}
+_EXAMPLE: Final[dict[str, Any]] = {
+    "required": ["output"],
+    "properties": {
+        "output": {"description": "not empty"},
+        "level": {"type": "integer", "minimum": 1, "maximum": 5, "description": "for scale 1-5"},
+        "verdict": {"enum": ["pass", "fail"], "description": "for scale binary"},
+        **{name: {} for name in ("input", "expected", "reasoning")},
+    },
+    "additionalProperties": False,
+}
+
+
 class JudgeConfig(Asked):
     """What `LlmJudge.config()` gives: what identifies a judge. No address, no key: those are the agent's."""
 
@@ -45,9 +59,11 @@ class JudgeConfig(Asked):
     scale: Literal["1-5", "binary"] = "1-5"
     levels: dict[Level, Text] = Field(default_factory=dict, description="for scale 1-5 only")
     fields: Annotated[list[Literal[FIELDS]], Field(min_length=1, max_length=len(FIELDS))] = Field(  # type: ignore[valid-type]
-        default=["input", "output"], description="each once; output among them"
+        default=["input", "output"], description="each once; output among them", json_schema_extra=_FIELDS_TOO
     )
-    examples: list[dict[str, JsonValue]] = Field(default_factory=list, max_length=MAX_EXAMPLES)
+    examples: list[Annotated[dict[str, JsonValue], Field(json_schema_extra=_EXAMPLE)]] = Field(
+        default_factory=list, max_length=MAX_EXAMPLES
+    )
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         default=None, description="one that an endpoint of the agent serves; by default that of the agent's environment"
     )

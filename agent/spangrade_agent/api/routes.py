@@ -134,7 +134,7 @@ class Api:
     def _list(self, judges: RegisteredJudges, request: Request) -> Answer:
         if request.query is None:
             raise _Refusal(problem(400, "the query cannot be read"))
-        query = m.ListQuery.model_validate({name: value for name, value in request.query.items() if value})
+        query = m.ListQuery.model_validate(request.query)
         found = [
             record
             for record in judges.registry.all()
