@@ -8,18 +8,16 @@ from typing import Any, Final, cast
 from spangrade._values import snapshot
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
-from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
-from spangrade.judges.grading import Grading, grade, most
-from spangrade.judges.prices import GivenPrice, ListPrice, Price
+from spangrade.judges.asking import Asked, Asking
+from spangrade.judges.grading import most
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
-from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
-from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry
+from spangrade.judges.providers import JudgeClient
+from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry, previewed
 from spangrade.judges.scale import Scale, scale_named
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 
-TIMEOUT: Final = 60.0
 TEMPERATURE: Final = 0.0
 _MODEL_VARIABLES: Final = ("SPANGRADE_JUDGE_MODEL", "LLM_MODEL")
 _NO_MODEL: Final = (
@@ -29,7 +27,7 @@ _NO_MODEL: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class LlmJudge:
+class LlmJudge(Asked):
     """A judge: what a good answer looks like, and how it is graded. Immutable; an `Evaluator` of kind ``llm``.
 
     Attributes:
@@ -64,10 +62,7 @@ class LlmJudge:
     model: str | None = None
     temperature: float | None = None
     target: str = field(default="root", kw_only=True)
-    _client: JudgeClient | None = field(default=None, init=False, repr=False)
-    _timeout: float = field(default=TIMEOUT, init=False, repr=False)
-    _cache: Cache | None = field(default=None, init=False, repr=False)
-    _price: Price | None = field(default=None, init=False, repr=False)
+    _asking: Asking = field(default=Asking(), init=False, repr=False)
     _version: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,11 +101,6 @@ class LlmJudge:
             cached = (model, info)
             self._set(_info=cached)
         return cast("EvaluatorInfo", cached[1])
-
-    @property
-    def timeout(self) -> float:
-        """Seconds for one sample, retries included; 60 unless `with_timeout` gave another."""
-        return self._timeout
 
     @property
     def is_async(self) -> bool:
@@ -158,48 +148,6 @@ class LlmJudge:
             raise ConfigError(_NO_MODEL.format(name=self.name))
         return self._copy(model=model)
 
-    def with_client(self, client: JudgeClient) -> "LlmJudge":
-        """A copy that grades through ``client`` and not through the environment's endpoint."""
-        new = self._copy()
-        new._set(_client=client)
-        return new
-
-    def at(self, endpoints: Iterable[Endpoint]) -> "LlmJudge":
-        """A copy that asks the first of ``endpoints`` that serves its model. Where none does, or the judge has a client of
-        its own, the judge itself.
-
-        Raises:
-            JudgeError: kind configuration, for an endpoint that cannot be used.
-        """
-        model = self.resolved_model()
-        if self._client is None and model is not None:
-            for endpoint in endpoints:
-                if endpoint.serves(model):
-                    return self.with_client(client_at(endpoint))
-        return self
-
-    def with_cache(self, max_entries: int = DEFAULT_ENTRIES, max_age: float = DEFAULT_MAX_AGE_S) -> "LlmJudge":
-        """A copy that does not ask twice about the same prompt. Its copies share the cache, and `preview` does not use it.
-
-        Args:
-            max_entries: 1 or more; the least recently used ones go first.
-            max_age: seconds that an entry is believed, default a day.
-
-        A score from the cache has ``spangrade.judge.cached``, and neither tokens nor cost. The same sample graded again
-        tells nothing of how stable the judge is: leave the cache off where that is measured.
-        """
-        if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
-            raise ConfigError(f"judge {self.name!r}: cache {max_entries!r} is not a number of entries, 1 or more")
-        new = self._copy()
-        new._set(_cache=Cache(max_entries, checks.number(max_age, 0, 3.2e9, f"judge {self.name!r}: cache max_age")))
-        return new
-
-    @property
-    def price(self) -> Price | None:
-        """What the judge's model costs: as `with_price` said, else by the installed list; None without a model."""
-        model = self.resolved_model()
-        return self._price or (ListPrice(model) if model is not None else None)
-
     def models(self) -> "list[LlmJudge]":
         """The judges that ask a model: this one."""
         return [self]
@@ -208,22 +156,6 @@ class LlmJudge:
         """US dollars that grading ``sample`` can cost at most; None when the price is unknown."""
         price = self.price
         return None if price is None else most(self._prompt(sample), self._scale(), price)
-
-    def with_price(self, price: Mapping[str, float]) -> "LlmJudge":
-        """A copy whose model costs so many US dollars per million tokens: ``{"input": 0.4, "output": 1.6}``.
-
-        Raises:
-            ConfigError: other keys, or what is no price.
-        """
-        new = self._copy()
-        new._set(_price=GivenPrice(price))
-        return new
-
-    def with_timeout(self, seconds: float) -> "LlmJudge":
-        """A copy with another limit for one sample."""
-        new = self._copy()
-        new._set(_timeout=checks.number(seconds, 0.001, 3600, f"judge {self.name!r}: timeout"))
-        return new
 
     def with_version(self, version: str) -> "LlmJudge":
         """A copy whose scores say this version; a registry numbers its judges' configurations so."""
@@ -239,7 +171,7 @@ class LlmJudge:
             JudgeError: no verdict, with its kind; kind ``configuration`` when model or endpoint are not set.
         """
         self._check_required(sample)
-        found = self._cached(self._prompt(sample))
+        found = self._asking.answer(self._prompt(sample), self._model(), self._scale(), self._temperature())
         passed = found.score >= self.threshold
         graded = Graded(self.name, found.score, PASS if passed else FAIL, passed, found.reasoning or None)
         return Verdict((graded,), found.details)
@@ -268,14 +200,14 @@ class LlmJudge:
         shown = [d if isinstance(d, Mapping) else {"content": d} for d in documents or ()]
         if isinstance(client, Registry):
             given = {"input": input, "output": output, "expected": expected_output, "documents": shown}
-            return _previewed(client, self, {**given, "metadata": dict(metadata or {})}, project_id)
+            return previewed(client, self, {**given, "metadata": dict(metadata or {})}, project_id)
         sample = Sample(input, output, expected_output, cast("Any", shown), metadata=dict(metadata or {}))
         prompt: Prompt | None = None
         score = explanation = error = None
         try:
             self._check_required(sample)
             prompt = self._prompt(sample)
-            found = self._grade(prompt, client)
+            found = self._asking.ask(prompt, self._model(), self._scale(), self._temperature(), client)
             score, explanation = found.score, found.reasoning
         except Skip as skip:
             error = f"skipped: {skip}"
@@ -312,32 +244,11 @@ class LlmJudge:
             )
         return client.register(self, project_id)
 
-    def _cached(self, prompt: Prompt) -> Grading:
-        if self._cache is None:
-            return self._grade(prompt, None)
-        key = (prompt.hash, self.resolved_model(), self.scale, self._temperature())
-        found = self._cache.get(key)
-        if found is None:
-            found = self._grade(prompt, None)
-            self._cache.put(key, found)
-        return found
-
-    def _grade(self, prompt: Prompt, client: JudgeClient | None) -> Grading:
+    def _model(self) -> str:
         model = self.resolved_model()
         if model is None:
             raise JudgeError("configuration", _NO_MODEL.format(name=self.name))
-        client, name = client or self._client, model
-        if client is None:
-            client, name = client_from_environment(model)
-        return grade(
-            prompt,
-            client,
-            model=name,
-            scale=self._scale(),
-            temperature=self._temperature(),
-            timeout=self._timeout,
-            price=self.price,
-        )
+        return model
 
     def _prompt(self, sample: Sample) -> Prompt:
         return build_prompt(Rubric(self.criteria, self._scale(), self.levels or {}, self.fields, self.examples), sample)
@@ -353,24 +264,17 @@ class LlmJudge:
     def _temperature(self) -> float:
         return TEMPERATURE if self.temperature is None else self.temperature
 
+    def asked(self, **changes: Any) -> "LlmJudge":
+        """See `Asked`."""
+        new = self._copy()
+        new._set(_asking=replace(self._asking, **changes))
+        return new
+
     def _copy(self, **changes: Any) -> "LlmJudge":
         new = replace(self, **changes)
-        new._set(
-            _client=self._client, _timeout=self._timeout, _cache=self._cache, _price=self._price, _version=self._version
-        )
+        new._set(_asking=self._asking, _version=self._version)
         return new
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-
-def _previewed(
-    client: Registry, judge: LlmJudge, sample: Mapping[str, Any], project_id: str | None
-) -> EvaluatorPreviewResponse:
-    try:
-        return client.preview(judge, sample, project_id)
-    except ConfigError as fault:
-        return EvaluatorPreviewResponse(None, None, "", f"configuration: {fault}")
-    except JudgeError as fault:
-        return EvaluatorPreviewResponse(None, None, "", f"{fault.kind}: {fault}")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from spangrade.errors import ConfigError, JudgeError
+
 if TYPE_CHECKING:
     from spangrade.judges.judge import LlmJudge
 
@@ -62,3 +64,15 @@ class Registry(Protocol):
     ) -> EvaluatorPreviewResponse:
         """Grade one sample there. ``sample``: input, output, expected, documents, metadata, as far as given."""
         ...
+
+
+def previewed(
+    client: Registry, judge: "LlmJudge", sample: Mapping[str, Any], project_id: str | None
+) -> EvaluatorPreviewResponse:
+    """What a registry says of one sample; why it cannot be asked is the response's ``error``."""
+    try:
+        return client.preview(judge, sample, project_id)
+    except ConfigError as fault:
+        return EvaluatorPreviewResponse(None, None, "", f"configuration: {fault}")
+    except JudgeError as fault:
+        return EvaluatorPreviewResponse(None, None, "", f"{fault.kind}: {fault}")

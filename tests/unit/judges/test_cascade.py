@@ -180,5 +180,5 @@ def test_its_judges_find_their_endpoints_and_models(monkeypatch: pytest.MonkeyPa
     pinned = cascade.with_pinned_model().at([Endpoint("http://h/v1", models=("m-*",))])
     (a,), (b,) = pinned.stages
     assert (a.model, b.model) == ("m-env", "claude-x")
-    assert a._client is not None
-    assert b._client is None
+    assert a._asking.client is not None
+    assert b._asking.client is None
