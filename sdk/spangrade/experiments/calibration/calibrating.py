@@ -195,10 +195,11 @@ def _compared(plan: Plan, first: Round, turned: Mapping[str, Round]) -> Calibrat
     verdict_agreement = _rate([j == h for j, h in zip(judged, human, strict=True)], units, how)
     verdict_kappa = Figure(cohen_kappa(judged, human), kappa_interval(judged, human, units, **how))
     scores, values = [pair.grade.score for pair in pairs], [pair.value for pair in pairs]
-    exact, kappa = verdict_agreement, verdict_kappa
+    exact, kappa, level_kappa = verdict_agreement, verdict_kappa, None
     if by_level:
         exact = _rate([s == v for s, v in zip(scores, values, strict=True)], units, how)
         kappa = Figure(cohen_kappa(scores, values, weights), kappa_interval(scores, values, units, weights, **how))
+        level_kappa = Figure(cohen_kappa(scores, values), kappa_interval(scores, values, units, **how))
     verdicts = Verdicts(tuple(scores), tuple(human), tuple(units))
     choice = (
         choose(verdicts, judge.threshold, plan.criterion, plan.folds, **how) if judge.scale != "binary" else _BINARY
@@ -230,6 +231,7 @@ def _compared(plan: Plan, first: Round, turned: Mapping[str, Round]) -> Calibrat
         agreement=exact,
         kappa=kappa,
         weights=weights,
+        level_kappa=level_kappa,
         verdict_agreement=verdict_agreement,
         verdict_kappa=verdict_kappa,
         bias=_mean([s - v for s, v in zip(scores, values, strict=True)], units, how) if by_level else None,

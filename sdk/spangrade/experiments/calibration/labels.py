@@ -100,21 +100,22 @@ def read_labels(
     else:
         what, name = "labels", "labels"
         found = ((f"row {number}", row) for number, row in enumerate(given, 1))
-    read: list[tuple[str, Item, Any, dict[str, Any]]] = []
-    bad: list[str] = []
-    for where, row in found:
+    read: list[tuple[int, str, Item, Any, dict[str, Any]]] = []
+    wrong: dict[int, str] = {}
+    for index, (where, row) in enumerate(found):
         try:
-            read.append((where, *_row(row)))
+            read.append((index, where, *_row(row)))
         except BadItem as fault:
-            bad.append(f"{where}: {fault}")
-    told = scale or _told([label for _, _, one, several in read for label in (one, *several.values())], what, bool(bad))
+            wrong[index] = f"{where}: {fault}"
+    told = scale or _told([label for *_, one, several in read for label in (one, *several.values())], what, bool(wrong))
     rows: list[tuple[Item, Any, dict[str, float | None]]] = []
-    for where, item, one, several in read:
+    for index, where, item, one, several in read:
         try:
             rows.append((item, _value(one, told), {who: _value(label, told) for who, label in several.items()}))
         except BadItem as fault:
-            bad.append(f"{where}: {fault}")
-    if bad:
+            wrong[index] = f"{where}: {fault}"
+    if wrong:
+        bad = [wrong[index] for index in sorted(wrong)]
         more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         raise ConfigError(f"{what}: {len(bad)} bad row{'s' * (len(bad) > 1)}: {'; '.join(bad[:_SHOWN])}{more}")
     items, _ = with_ids(item for item, _, _ in rows)

@@ -69,6 +69,7 @@ class Calibration:
         input_tokens, output_tokens: of all gradings; None where a reply did not tell.
         agreement: the share on which judge and people say exactly the same: the level, or the verdict.
         kappa: Cohen's, with ``weights``: quadratic where both are on levels, else None (of verdicts).
+        level_kappa: the same without weights, where both are on levels; else None.
         verdict_agreement, verdict_kappa: of pass and fail at the shipped threshold.
         bias: the mean of judge minus people on scores 0 to 1, where people gave levels or numbers.
         confusion: people's labels (rows), the judge's (columns), and counts.
@@ -102,6 +103,7 @@ class Calibration:
     agreement: Figure
     kappa: Figure
     weights: Weights
+    level_kappa: Figure | None
     verdict_agreement: Figure
     verdict_kappa: Figure
     bias: Figure | None

@@ -65,6 +65,7 @@ def _agreement(found: Calibration) -> list[str]:
         return [
             f"same level            {_figure(found.agreement, share=True)}",
             f"weighted kappa        {_figure(found.kappa)}  (Cohen, quadratic weights)",
+            *([f"kappa of levels       {_figure(found.level_kappa)}"] if found.level_kappa is not None else []),
             *([f"judge minus people    {_figure(found.bias)}  (scores 0 to 1)"] if found.bias is not None else []),
             f"same verdict          {_figure(found.verdict_agreement, share=True)}",
             f"kappa of verdicts     {_figure(found.verdict_kappa)}",
