@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from spangrade.errors import ConfigError
@@ -22,7 +21,8 @@ FORMAT_VERSION: Final = 1
 class Strict(BaseModel):
     """Unknown keys are errors; values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Validators are built with the first file that is read: `import spangrade` does without them.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class MetricOptions(Strict):
@@ -161,9 +161,6 @@ AnyChild = Annotated[
     Discriminator(_kind_of),
     BeforeValidator(_as_metric),
 ]
-TreeShape.model_rebuild()
-ChildTree.model_rebuild()
-TreeEntry.model_rebuild()
 
 
 class FileConfig(Strict):
@@ -212,6 +209,8 @@ def mapping_in(path: str | os.PathLike[str]) -> dict[Any, Any]:
     Raises:
         ConfigError: the file cannot be read, or is no YAML mapping.
     """
+    import yaml  # most applications have no file
+
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")

@@ -94,7 +94,8 @@ def test_every_yaml_block_is_a_configuration_for_both_hosts(
     from spangrade.config import FileConfig, load
     from spangrade_agent.config import read
 
-    monkeypatch.setenv("SPANGRADE_TOKEN", "0123456789abcdef0123")
+    for variable in re.findall(r"\$\{env:(\w+)\}", block):
+        monkeypatch.setenv(variable, "0123456789abcdef0123")
     file = tmp_path / "agent.yaml"
     file.write_text(block)
     assert read(file).metrics == load(file, FileConfig).metrics

@@ -73,7 +73,7 @@ def check(given: Arguments) -> Said:
     if given.redact is not None and not callable(given.redact):
         raise ConfigError(f"redact {given.redact!r} is not a function of a text that returns a text")
     path = given.config_file or os.environ.get("SPANGRADE_CONFIG")
-    file = config.load(path, config.FileConfig) if path else config.FileConfig()
+    file = config.load(path, config.FileConfig) if path else config.FileConfig.model_construct()
     endpoint = given.endpoint or file.endpoint
     return Said(
         service_name=given.service_name or file.service_name,

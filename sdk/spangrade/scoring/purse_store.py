@@ -8,7 +8,6 @@ from typing import Final
 
 from spangrade.errors import ConfigError
 from spangrade.scoring.purse import MemoryPurses, PurseStore
-from spangrade.scoring.purse_sqlite import SqlitePurses
 
 VARIABLE: Final = "SPANGRADE_BUDGET_STORE"
 MEMORY: Final = "memory"
@@ -37,6 +36,8 @@ def _store(address: str) -> PurseStore:
         return RedisPurses(address)
     if "://" in address:
         raise ConfigError(f"budget_store {address.partition('://')[0]}://... is not memory, redis://..., or a path")
+    from spangrade.scoring.purse_sqlite import SqlitePurses  # SQLite costs time to import, and most have no budget
+
     return SqlitePurses(address)
 
 
