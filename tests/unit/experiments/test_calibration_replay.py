@@ -17,7 +17,7 @@ from tests.unit.experiments.calibration_replay import Recording, recorded
 from spangrade import LlmJudge
 from spangrade.commands.judge import main
 from spangrade.experiments.calibration import Calibration, calibrate
-from spangrade.judges.providers import Endpoint, client_at
+from spangrade.judges.providers import Endpoint, close_connections
 
 RESAMPLES = 200  # the figures are what is asked for here, and not their intervals
 
@@ -31,7 +31,7 @@ def replayed(recording: Recording, **judge: Any) -> Iterator[LlmJudge]:
         yield LlmJudge(name="recorded", criteria="As it was asked.", model="recorded", **judge).at([endpoint])
         assert recording.unknown == 0
     finally:
-        client_at(endpoint).close()  # type: ignore[attr-defined]
+        close_connections()
         server.close()
 
 
@@ -199,6 +199,7 @@ def test_the_command_reads_a_judge_of_a_file_and_labels_of_a_file(
     try:
         code = main(["calibrate", "--judge", str(judge), "--labels", str(labels), "--json", "--output", str(out)])
     finally:
+        close_connections()
         server.close()
     said = json.loads(capsys.readouterr().out)
     assert (code, recording.unknown) == (0, 0)

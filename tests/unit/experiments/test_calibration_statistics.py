@@ -184,7 +184,9 @@ def test_the_kappas_of_resamples_are_cohens_kappa_of_them(pairs: Any, weights: A
     """Where every unit is drawn once and for all, the interval closes on the figure itself."""
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
     expected = cohen_kappa(a, b, weights)
-    doubled = kappa_interval(a * 2, b * 2, [0] * len(a) + [1] * len(b), weights, resamples=50)  # two units that are alike
+    doubled = kappa_interval(
+        a * 2, b * 2, [0] * len(a) + [1] * len(b), weights, resamples=50
+    )  # two units that are alike
     if expected is None:
         assert doubled.low is None
     else:
@@ -326,7 +328,9 @@ def test_the_corrected_rate_is_rogan_and_gladens() -> None:
     assert found.value == pytest.approx((0.62 + 0.8 - 1) / (0.9 + 0.8 - 1))
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 500), st.integers(1, 500), st.integers(1, 9999))
+@given(
+    st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 500), st.integers(1, 500), st.integers(1, 9999)
+)
 def test_a_corrected_rate_is_always_a_rate_inside_its_interval(
     observed: float, tpr: float, tnr: float, passed: int, failed: int, n: int
 ) -> None:
