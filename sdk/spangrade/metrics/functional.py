@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, overload
 
 from spangrade.errors import ConfigError
-from spangrade.metrics.functional_result import MetricResult
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
+from spangrade.model.result import MetricResult
 
 if TYPE_CHECKING:  # what makes models of signatures is imported with the first metric: many applications have none
     from spangrade.metrics.functional_metric import FunctionalMetric

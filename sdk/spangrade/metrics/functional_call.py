@@ -8,8 +8,8 @@ from typing import Any, Final
 from spangrade._text import bounded
 from spangrade.metrics import functional_loop
 from spangrade.metrics.functional_inputs import Arguments
-from spangrade.metrics.functional_result import MetricResult
 from spangrade.metrics.functional_values import AllowedValues, NotAllowed, shown
+from spangrade.model.result import MetricResult
 
 _MAX_REASON: Final = 2_000
 _PLAIN: Final = frozenset((str, float, int, bool, list, MetricResult))

@@ -11,9 +11,9 @@ from spangrade.metrics.binding import ALIASES, field_of
 from spangrade.metrics.functional_inputs import Inputs
 from spangrade.metrics.functional_options import LiveOptions
 from spangrade.metrics.functional_paths import MISSING, SamplePath
-from spangrade.metrics.functional_result import MetricResult
 from spangrade.metrics.functional_values import Kind
 from spangrade.model.evaluator import Verdict
+from spangrade.model.result import MetricResult
 from spangrade.model.returned import ScoreReader
 from spangrade.model.sample import SAMPLE_FIELDS, Sample
 from spangrade.model.score import FAIL, MAX_EXPLANATION, MAX_LABEL, PASS, Graded, ReturnError, Rule, Score, Skip

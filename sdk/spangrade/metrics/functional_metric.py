@@ -24,11 +24,11 @@ from spangrade.metrics.functional_call import Call
 from spangrade.metrics.functional_inputs import Arguments, Inputs
 from spangrade.metrics.functional_live import Filling, Grading, can_pass
 from spangrade.metrics.functional_options import LiveOptions
-from spangrade.metrics.functional_result import MetricResult
 from spangrade.metrics.functional_values import AllowedValues, Kind, shown
 from spangrade.metrics.importable import at, place_of
 from spangrade.metrics.source import source_hash
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, hash_config
+from spangrade.model.result import MetricResult
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
 

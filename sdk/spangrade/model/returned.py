@@ -5,6 +5,7 @@
 | number, bool (1 or 0), Decimal, a scalar or one-element array that says its number (numpy, torch) | value |
 | text, an Enum of texts | label; ``pass`` and ``fail`` are the verdict too |
 | `Score` | as it says |
+| `MetricResult` | its value, explained by its reason; without a value an error, for that reason |
 | ``(value, explanation)`` | value or label, explained; a value of None: skipped, for that reason |
 | ``{"score" or "value" or "label": ..., "explanation" or "reason": ..., "metadata": ...}`` | the same, by name |
 | list, or a dict inside one of those above or below | structured value, sent as JSON |
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 from spangrade._values import bounded, snapshot, type_name
 from spangrade.model.evaluator import Failure, Verdict
+from spangrade.model.result import MetricResult
 from spangrade.model.sample import FrozenDict
 from spangrade.model.score import (
     ERROR,
@@ -128,7 +130,11 @@ class ScoreReader:
             returned = returned.value
         if returned is None:
             raise Skip("returned None")
-        if isinstance(returned, Mapping) and _is_one_score(returned):
+        if isinstance(returned, MetricResult):
+            if returned.value is None:
+                raise ReturnError(returned.reason or "returned no value and no reason")
+            returned = Score(returned.value, explanation=returned.reason)
+        elif isinstance(returned, Mapping) and _is_one_score(returned):
             returned = Score(
                 returned.get("score", returned.get("value")),
                 returned.get("label"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spangrade.model.evaluator import Failure, Verdict
+from spangrade.model.result import MetricResult
 from spangrade.model.returned import ScoreReader
 from spangrade.model.score import MAX_SCORES, Graded, ReturnError, Rule, Score, Skip
 
@@ -66,6 +67,24 @@ def read(returned: Any, *rule: Any, **rules: Any) -> tuple[Graded, ...]:
 def test_one_score(returned: Any, value: float | None, label: str, passed: bool | None) -> None:
     (graded,) = read(returned)
     assert (graded.value, graded.label, graded.passed) == (value, label, passed)
+
+
+def test_a_metric_result_keeps_its_reason_as_the_explanation() -> None:
+    (graded,) = read(MetricResult(0.7, reason="two of three"), 0.8)
+    assert (graded.value, graded.label, graded.explanation) == (0.7, "fail", "two of three")
+    (category,) = read(MetricResult("billing"))
+    assert (category.value, category.label, category.explanation) == (None, "billing", None)
+    found = verdict_of({"a": MetricResult([1, 2], "ranked"), "b": MetricResult(None, "no answer")})
+    assert (found.scores[0].structured, found.scores[0].explanation) == ([1, 2], "ranked")
+    assert [(failure.name, failure.message) for failure in found.failures] == [("m.b", "no answer")]
+
+
+@pytest.mark.parametrize(("reason", "said"), [("no answer", "no answer"), (None, "no value and no reason")])
+def test_a_metric_result_without_a_value_is_an_error_as_it_is_of_a_functional_metric(
+    reason: str | None, said: str
+) -> None:
+    with pytest.raises(ReturnError, match=said):
+        read(MetricResult(None, reason))
 
 
 @pytest.mark.parametrize("returned", [None, Score(label="skipped"), {"a": None}, (None, "why"), (None, None)])
