@@ -1,7 +1,9 @@
 """``spangrade judge calibrate`` and ``correct``: what they read, say, refuse and write, against a server on the loopback."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -252,6 +254,33 @@ def test_a_judges_cache_is_off_since_from_it_every_judge_is_stable(tmp_path: Pat
     served = answering(level)
     assert main([*files(tmp_path, served, rows(5, level), cache=100), "--repeats", "3"]) == 0
     assert len(served.server.requests) == 15
+
+
+def test_gradings_from_a_cache_that_was_left_on_are_said(answering: Any) -> None:
+    found = calibrate(judge_at(answering(level)).with_cache(), rows(5, level), repeats=2, concurrency=1, progress=False)
+    assert found.cached == 5
+    assert "5 gradings came from the judge's cache" in str(found)
+
+
+def test_labels_that_are_numbers_of_any_kind_have_a_weighted_kappa_and_no_levels(answering: Any) -> None:
+    given = rows(300, lambda k: (level(k) - 1) / 4 * 0.9 + k / 4000)
+    found = calibrate(judge_at(answering(level)), given, progress=False)
+    assert (found.label_scale, found.weights, found.level_kappa) == ("0-1", "quadratic", None)
+    assert found.kappa.value is not None
+    assert 0.95 < found.kappa.value < 1
+    assert found.confusion.people == ("fail", "pass")  # 300 rows would be read by nobody
+
+
+def test_ctrl_c_ends_a_calibration_with_130(
+    tmp_path: Path, answering: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says(k: int, _prompt: str) -> int:
+        if k == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return level(k)
+
+    assert main([*files(tmp_path, answering(says), rows(500, level)), "--concurrency", "1"]) == 130
+    assert "stopped; " in capsys.readouterr().err
 
 
 def test_the_estimate_asks_nothing(tmp_path: Path, answering: Any, capsys: Any) -> None:

@@ -72,6 +72,8 @@ def bootstrap(
     caution = None
     if len(defined) < (1 - _UNDEFINED) * len(figures):
         caution = f"the figure is not defined in {1 - len(defined) / len(figures):.0%} of the resamples"
+    elif len(kinds) > 1 and among is None and low == high:
+        caution = "all resamples are equal: resampling sees no spread"
     elif n < FEW_UNITS:
         caution = f"only {n} items: the truth may lie outside more often than the interval says"
     return Interval(float(low) + 0.0, float(high) + 0.0, n, confidence, METHOD, len(defined), caution)

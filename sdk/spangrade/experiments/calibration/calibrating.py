@@ -199,6 +199,7 @@ def _compared(plan: Plan, first: Round, turned: Mapping[str, Round]) -> Calibrat
     if by_level:
         exact = _rate([s == v for s, v in zip(scores, values, strict=True)], units, how)
         kappa = Figure(cohen_kappa(scores, values, weights), kappa_interval(scores, values, units, weights, **how))
+    if by_level and labels.scale == "1-5":  # of numbers that are no levels nearly every one is a grade of its own
         level_kappa = Figure(cohen_kappa(scores, values), kappa_interval(scores, values, units, **how))
     verdicts = Verdicts(tuple(scores), tuple(human), tuple(units))
     choice = (
@@ -238,6 +239,7 @@ def _compared(plan: Plan, first: Round, turned: Mapping[str, Round]) -> Calibrat
         confusion=_confusion(plan, pairs, judged, human),
         order=_orders(first, turned, people, unit_of, level_weights, weights, how),
         order_note=None if turned else _NO_ORDER if plan.order else "not asked for",
+        cached=sum(one.cached for one in rounds),
         retest=retest_stability(first.grades, plan.repeats, unit_of, level_weights, how) if plan.repeats > 1 else None,
         annotators=_annotators(plan, first.grades, by_level),
         choice=None if isinstance(choice, str) else choice,

@@ -36,6 +36,7 @@ class Round:
     """What one round of gradings came to: scores, and how many failed by what kind; a failure is never a number.
 
     ``first``: the first message of each kind. ``models``: those that answered. Tokens: None where a reply did not tell.
+    ``cached``: how many came from a cache.
     """
 
     grades: tuple[Grade, ...]
@@ -44,6 +45,7 @@ class Round:
     models: tuple[str, ...] = ()
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def _round(judge: LlmJudge, runs: Sequence[ItemResult]) -> Round:
     first: dict[str, str] = {}
     models: dict[str, None] = {}
     tokens: dict[str, list[int | None]] = {semconv.JUDGE_INPUT_TOKENS: [], semconv.JUDGE_OUTPUT_TOKENS: []}
+    cached = 0
     for run in runs:
         score = run.score(judge.name)
         if score is None or score.value is None:
@@ -126,6 +129,7 @@ def _round(judge: LlmJudge, runs: Sequence[ItemResult]) -> Round:
         else:
             grades.append(Grade(run.item_id, run.repeat, score.value, bool(score.passed)))
         details = score.details if score is not None else {}
+        cached += bool(details.get(semconv.JUDGE_CACHED))
         if isinstance(model := details.get(semconv.JUDGE_MODEL), str):
             models[model] = None
         for kind, counts in tokens.items():
@@ -138,6 +142,7 @@ def _round(judge: LlmJudge, runs: Sequence[ItemResult]) -> Round:
         tuple(models),
         _sum(tokens[semconv.JUDGE_INPUT_TOKENS]),
         _sum(tokens[semconv.JUDGE_OUTPUT_TOKENS]),
+        cached,
     )
 
 

@@ -74,6 +74,7 @@ class Calibration:
         bias: the mean of judge minus people on scores 0 to 1, where people gave levels or numbers.
         confusion: people's labels (rows), the judge's (columns), and counts.
         order: what another order of documents or examples changes; ``order_note`` says why there is none.
+        cached: gradings that came from a cache of the judge's, which tell nothing of how stable it is.
         retest: what asking again changes; None with one repeat.
         annotators: None without several.
         choice: the pass mark that the labels choose; ``choice_note`` says why there is none.
@@ -110,6 +111,7 @@ class Calibration:
     confusion: "Confusion"
     order: tuple[Order, ...]
     order_note: str | None
+    cached: int
     retest: Retest | None
     annotators: Annotators | None
     choice: Choice | None

@@ -35,6 +35,10 @@ def table(found: Calibration) -> str:
         lines += _choice(found.choice)
     else:
         lines.append(f"chosen threshold      none: {found.choice_note}")
+    if found.cached:
+        lines.append(
+            f"note: {found.cached} gradings came from the judge's cache, which tell nothing of how stable it is"
+        )
     lines += [f"note: {caution}" for caution in _cautions(found)]
     return "\n".join(lines)
 
