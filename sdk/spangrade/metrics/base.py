@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypedDict, TypeV
 from pydantic import BaseModel
 
 from spangrade._values import dumps
-from spangrade.metrics.checks import check_requires, check_threshold, check_timeout
+from spangrade.metrics.checks import check_flag, check_requires, check_threshold, check_timeout, check_version
 from spangrade.metrics.jsontype import Names, Shape, filled, shape_of
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.metrics.schema import DefaultSchema, check_schema, plain, read_config
@@ -250,15 +250,15 @@ def described(
     """
     what = f"metric {name!r}"
     config = identity(metric) if config is None else config
-    target = check_target(metric.target, what)
+    target, version = check_target(metric.target, what), check_version(metric.version, what)
     info = EvaluatorInfo(
         name=check_name(name, "metric"),
-        version=None if metric.version is None else str(metric.version),
+        version=None if version is None else str(version),
         config_hash=hash_config({"config": config, "target": target}) if config else "",
         requires=check_requires(metric.requires, what),
         threshold=check_threshold(metric.threshold, what),
-        lower_is_better=bool(metric.lower_is_better),
-        verdict=bool(metric.verdict),
+        lower_is_better=check_flag(metric.lower_is_better, "lower_is_better", what),
+        verdict=check_flag(metric.verdict, "verdict", what),
         target=target,
     )
     return info, check_timeout(DEFAULT_TIMEOUT_S if metric.timeout is None else metric.timeout, what)

@@ -1,7 +1,7 @@
 """What every kind of metric takes beside its function, checked when the metric is made."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spangrade._values import snapshot
@@ -13,7 +13,8 @@ from spangrade.model.sample import SAMPLE_FIELDS, freeze
 def check_requires(requires: Any, what: str) -> tuple[str, ...]:
     """Names of Sample fields (or aliases) as the fields, or `ConfigError`."""
     found: list[str] = []
-    for required in [requires] if isinstance(requires, str) else requires:
+    alone = isinstance(requires, str) or not isinstance(requires, Iterable)
+    for required in [requires] if alone else requires:
         field_name = field_of(required) if isinstance(required, str) else None
         if field_name is None:
             raise ConfigError(f"{what} requires {required!r}; a Sample has {', '.join(SAMPLE_FIELDS)}")
@@ -40,6 +41,27 @@ def check_timeout(timeout: Any, what: str) -> float:
     if not _is_number(timeout) or not timeout > 0:
         raise ConfigError(f"{what}: timeout {timeout!r} is not a number of seconds above 0")
     return timeout  # type: ignore[no-any-return]
+
+
+def check_flag(value: Any, option: str, what: str) -> bool:
+    """True or False, or `ConfigError`: the text "no" is true."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what}: {option} {value!r} is neither True nor False")
+    return value
+
+
+def check_version(version: Any, what: str) -> int | str | None:
+    """A whole number, a text or None, or `ConfigError`."""
+    if version is not None and (isinstance(version, bool) or not isinstance(version, (int, str))):
+        raise ConfigError(f"{what}: version {version!r} is neither a whole number nor a text")
+    return version
+
+
+def check_process(process: Any, what: str) -> bool:
+    """Whether it runs in a worker process, or `ConfigError`."""
+    if not isinstance(process, bool):
+        raise ConfigError(f"{what}: process {process!r} is neither True (in a worker process) nor False (here)")
+    return process
 
 
 def _is_number(value: Any) -> bool:

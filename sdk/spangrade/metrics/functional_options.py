@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from spangrade.errors import ConfigError
-from spangrade.metrics.checks import check_config, check_requires, check_threshold, check_timeout
+from spangrade.metrics.checks import (
+    check_config,
+    check_flag,
+    check_process,
+    check_requires,
+    check_threshold,
+    check_timeout,
+    check_version,
+)
 from spangrade.metrics.functional_paths import GRAMMAR, SamplePath
 from spangrade.model.evaluator import check_target
 
@@ -47,6 +55,7 @@ def live_options(
     if inputs is not None and not isinstance(inputs, Mapping):
         raise ConfigError(f"{what}: inputs {inputs!r} is no dict of parameter to path; {GRAMMAR}")
     settings: Any = {} if config is None else config
+    check_version(version, what)
     if version is not None and isinstance(settings, Mapping):
         settings = {**settings, "version": version}
     return LiveOptions(
@@ -55,8 +64,8 @@ def live_options(
         check_requires(requires, what),
         check_target(target, what),
         check_timeout(timeout, what),
-        process,
+        check_process(process, what),
         check_threshold(threshold, what),
-        lower_is_better,
-        verdict,
+        check_flag(lower_is_better, "lower_is_better", what),
+        check_flag(verdict, "verdict", what),
     )

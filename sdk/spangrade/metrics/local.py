@@ -8,7 +8,15 @@ from typing import Any, Final, overload
 
 from spangrade.errors import ConfigError
 from spangrade.metrics.binding import ALIASES, binding, is_async, name_of
-from spangrade.metrics.checks import check_config, check_requires, check_threshold, check_timeout
+from spangrade.metrics.checks import (
+    check_config,
+    check_flag,
+    check_process,
+    check_requires,
+    check_threshold,
+    check_timeout,
+    check_version,
+)
 from spangrade.metrics.importable import at, function_at, place_of
 from spangrade.metrics.source import source_hash
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
@@ -79,8 +87,9 @@ class LocalMetric:
         check_target(self.target, what)
         check_threshold(self.threshold, what)
         check_timeout(self.timeout, what)
-        if not isinstance(self.process, bool):
-            raise ConfigError(f"{what}: process {self.process!r} is neither True (in a worker process) nor False (here)")
+        check_flag(self.lower_is_better, "lower_is_better", what)
+        check_flag(self.verdict, "verdict", what)
+        check_process(self.process, what)
         object.__setattr__(self, "_call", binding(self.fn, what))
         read = ScoreReader(self.name, Rule(self.threshold, self.lower_is_better, self.verdict))
         object.__setattr__(self, "_read", read)
@@ -205,7 +214,9 @@ def metric(
     """
 
     def make(function: Callable[..., Any]) -> LocalMetric:
-        settings: Any = config or {}
+        settings: Any = {} if config is None else config
+        if version is not None:
+            check_version(version, f"metric {name or name_of(function)!r}")
         if version is not None and isinstance(settings, Mapping):
             settings = {**settings, "version": version}
         return LocalMetric(

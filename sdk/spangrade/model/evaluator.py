@@ -91,7 +91,9 @@ def hash_config(config: Mapping[str, Any]) -> str:
 
 def check_name(name: Any, what: str) -> str:
     """A usable evaluator name, with half characters replaced, or `ConfigError`."""
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str):
+        raise ConfigError(f"{what} name {name!r} is no text; give it a short name such as 'overlap'")
+    if not name.strip():
         raise ConfigError(f"{what} name {name!r} is empty; give it a short name such as 'overlap'")
     if len(name) > 128:
         raise ConfigError(f"{what} name {name[:40]!r}... is {len(name)} characters long; at most 128")
