@@ -84,6 +84,8 @@ def _show(one: Description, *, as_json: bool) -> None:
     title = f"{one.name}: {one.summary}" if one.summary else one.name
     facts = [("from", f"{_from(one)} ({one.where})"), ("written as", one.family or ""), ("requires", _requires(one))]
     facts += [
+        ("inputs", _inputs(one)),
+        ("gives", _gives(one.allowed_values)),
         ("passes", _passes(one)),
         ("target", one.target or ""),
         ("version", one.version or ""),
@@ -115,9 +117,28 @@ def _passes(one: Description) -> str:
         return "by config"
     if not one.verdict:
         return "measures"
+    if isinstance(one.allowed_values, list):
+        return "if true" if any(isinstance(category, bool) for category in one.allowed_values) else "if pass"
     if one.threshold is None:
         return "at 0 only" if one.lower_is_better else "unless 0"
     return f"{'<=' if one.lower_is_better else '>='} {one.threshold:g}"
+
+
+def _inputs(one: Description) -> str:
+    said = [name if name == path else f"{name} (from {path})" for name, path in (one.inputs or {}).items()]
+    return ", ".join(said)
+
+
+def _gives(allowed: Any) -> str:
+    if allowed is None:
+        return ""
+    if isinstance(allowed, int):
+        return f"a list of {allowed}"
+    if isinstance(allowed, range):
+        return f"one of {allowed}"
+    if isinstance(allowed, tuple):
+        return f"{allowed[0]:g} to {allowed[1]:g}"
+    return ", ".join(str(value) for value in allowed)
 
 
 def _needs(one: Description) -> str:

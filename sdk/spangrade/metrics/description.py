@@ -30,6 +30,8 @@ class Description:
         summary: one line.
         doc: the whole docstring; of a built-in, its module's page behind it.
         requires, threshold, lower_is_better, verdict, target, version: as of `LocalMetric`; None where its parameters decide.
+        inputs: of a functional metric, each input and where in the Sample it is found, such as ``documents[].content``.
+        allowed_values: of a functional metric, as it was given them: categories, ``(lowest, highest)``, or a length.
         parameters: JSON schema of what ``config`` takes; None: nothing.
         install: what to install for the extra it needs, where that is missing.
         error: why it cannot be used as it is, or empty.
@@ -47,6 +49,8 @@ class Description:
     verdict: bool | None = None
     target: str | None = None
     version: str | None = None
+    inputs: Mapping[str, str] | None = None
+    allowed_values: Any = None
     parameters: Mapping[str, Any] | None = field(default=None)
     extra: str = ""
     install: str = ""
@@ -54,7 +58,10 @@ class Description:
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON, all keys."""
-        return asdict(self)
+        found = asdict(self)
+        if isinstance(self.allowed_values, range):
+            found["allowed_values"] = str(self.allowed_values)  # it may be long
+        return found
 
 
 def describe(entry: Entry) -> Description:
@@ -72,7 +79,8 @@ def describe(entry: Entry) -> Description:
     base["summary"] = entry.summary or _first_line(doc)
     parameters = _parameters(thing, entry)
     try:
-        info, family = _info(thing, entry)
+        node = _node(thing, entry)
+        info, family = _info(node), _family(node)
     except ConfigError as fault:
         error = "" if parameters is not None else str(fault)  # with the right config it works
         return Description(**base, doc=doc, parameters=parameters, family=_family(thing), error=error)
@@ -87,6 +95,8 @@ def describe(entry: Entry) -> Description:
         verdict=info.verdict,
         target=info.target,
         version=info.version,
+        inputs=getattr(node, "inputs", None) if family == "functional" else None,
+        allowed_values=getattr(node, "allowed_values", None) if family == "functional" else None,
     )
 
 
@@ -95,16 +105,17 @@ def descriptions() -> list[Description]:
     return [describe(entry) for entry in lookup.entries()]
 
 
-def _info(thing: Any, entry: Entry) -> tuple[EvaluatorInfo, Family | None]:
+def _node(thing: Any, entry: Entry) -> BaseMetric[Any] | Evaluator:
     if entry.factory:
         try:
             thing = thing()
         except TypeError as fault:
             raise ConfigError(str(fault)) from None
-    node = node_of(thing)
-    if isinstance(node, BaseMetric):
-        return described(node, node.name)[0], _family(node)
-    return node.info, _family(node)
+    return node_of(thing)
+
+
+def _info(node: BaseMetric[Any] | Evaluator) -> EvaluatorInfo:
+    return described(node, node.name)[0] if isinstance(node, BaseMetric) else node.info
 
 
 def _family(thing: Any) -> Family | None:

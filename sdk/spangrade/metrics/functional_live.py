@@ -71,6 +71,10 @@ class Filling:
                 raise Skip(f"{path.text} missing")
         return found
 
+    def places(self) -> dict[str, str]:
+        """Each input, and the path at which it is found; ``sample`` for the Sample itself."""
+        return dict.fromkeys(self._whole, _SAMPLE) | {name: path.text for name, path, _ in self._sources}
+
 
 def _by_name(name: str, inputs: Inputs, what: str) -> SamplePath | None:
     field = field_of(name)

@@ -93,6 +93,15 @@ class FunctionalMetric(Generic[P, R]):
         """The pydantic model of the inputs: one field for each parameter."""
         return self._inputs.model
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Each input, and where in a Sample it is found; ``sample`` is the whole of it.
+
+        Raises:
+            ConfigError: see `info`.
+        """
+        return self._filling.places()
+
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function itself, unchanged; of a coroutine function, its coroutine."""
         return self.fn(*args, **kwargs)

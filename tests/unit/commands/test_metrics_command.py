@@ -55,6 +55,21 @@ class Tree(sg.CompositeMetric):
 def short(output):
     """It is short."""
     return len(output)
+
+@sg.discrete_metric(inputs={"tenant": "metadata.tenant"})
+def sorted_out(response, tenant): return "pass"
+
+@sg.discrete_metric(allowed_values=["billing", "other"])
+def topic(input): return "other"
+
+@sg.discrete_metric(allowed_values=[True, False])
+def kept(input): return True
+
+@sg.numeric_metric(allowed_values=range(1, 100_000))
+def points(sample): return 1
+
+@sg.ranking_metric(allowed_values=3)
+def order(documents): return [1, 2, 3]
 '''
 
 
@@ -101,7 +116,7 @@ def test_list_as_json_has_the_same_for_programs(capsys: pytest.CaptureFixture[st
     assert found["cli_words"] == {
         "name": "cli_words", "origin": "registered", "where": "cli_metrics:Words", "family": "class",
         "summary": "How many words.", "requires": ["output"], "threshold": 3, "lower_is_better": False, "verdict": True,
-        "target": "root", "version": "2", "extra": "", "install": "", "error": "",
+        "target": "root", "version": "2", "inputs": None, "allowed_values": None, "extra": "", "install": "", "error": "",
     }  # fmt: skip
     assert found["cli_tree"]["family"] == "tree"
     assert found["overlap"]["family"] == "function"
@@ -119,6 +134,26 @@ def test_show_prints_the_page_and_the_parameters(capsys: pytest.CaptureFixture[s
     assert "config: it takes none" in run(capsys, "show", "overlap")
     assert "What it does not" in run(capsys, "show", "overlap")  # the built-in's page
     assert "pattern" in run(capsys, "show", "regex")
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "gives", "passes"),
+    [
+        ("sorted_out", "response (from output), tenant (from metadata.tenant)", "pass, fail", "if pass"),
+        ("topic", "input", "billing, other", "measures"),
+        ("kept", "input", "True, False", "if true"),
+        ("points", "sample", "one of range(1, 100000)", "unless 0"),
+        ("order", "documents", "a list of 3", "measures"),
+    ],
+)
+def test_show_says_of_a_functional_metric_where_its_inputs_come_from_and_what_it_gives(
+    capsys: pytest.CaptureFixture[str], name: str, inputs: str, gives: str, passes: str
+) -> None:
+    lines = [line.strip() for line in run(capsys, "show", f"cli_metrics:{name}").splitlines()]
+    assert {f"{'inputs':11}{inputs}", f"{'gives':11}{gives}", f"{'passes':11}{passes}"} <= set(lines)
+    found = json.loads(run(capsys, "show", f"cli_metrics:{name}", "--json"))
+    assert len(found["inputs"]) == len(inputs.split(", "))
+    assert found["allowed_values"] is not None
 
 
 def test_show_as_json_has_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
