@@ -37,7 +37,8 @@ the set-up of TRUE (Honovich et al. 2022). Fitted on q2 (Honovich et al. 2021) a
 et al. 2023) by ``python -m tests.benchmarks.fit_groundedness``; the weights are in ``groundedness.json``.
 
 Cost: about 10 ms of processor time for each sentence, of answer or document, that was not seen before, 0.5 to 2 ms in
-all where every one was, and half a second once for loading the model. Most of it is outside of Python's lock; for
+all where every one was, and half a second or more for loading the model with the first: on a slow machine that score
+comes after its span has left, by the way of late scores. Most of it is outside of Python's lock; for
 whole traffic let the agent score, or give a copy ``process=True``. Bounds: 24 sentences of an answer, 200,000
 characters of documents, 16 to 48 of their sentences (those that share most words with the answer); what was left out
 is in the metadata. Needs the extra ``local``; without it the result is *skipped* with the reason. A search that found

@@ -9,7 +9,9 @@ scores low, and a copied sentence scores high whether it answers the question or
 meaning, use `groundedness` or a judge. It needs no model, so it can run on every call and choose which ones a judge
 reads. Scripts without spaces between words (Chinese, Japanese, Thai) are compared by pairs of characters; the values
 in a JSON answer are compared, its keys are not, nor are citation markers such as [1]; a number counts as a word with its decimals. The first 20,000
-characters of an answer and 200,000 of the documents are read.
+characters of an answer and 200,000 of the documents are read. Without documents it is *skipped*, also after a search
+that found none: there is no wording to compare with. (`groundedness` says 0 there: that nothing bears the answer out is
+its subject.)
 
 Threshold 0.5: at least half of what the answer says, weighted, is worded as a document words it. It is a tripwire, not
 a fitted threshold; on the labelled set q2 (dialogue) such a measure has an AUROC of about 0.74.
