@@ -79,6 +79,22 @@ _SENTENCE: Final = re.compile(r"<sentence_(\d+)>(.*?)</sentence_\1>", re.DOTALL)
 _ANSWER: Final = re.compile(r"<answer>\s*(supported|partially_supported|not_supported)\s*</answer>")
 WICE_LEVELS: Final = {"supported": 5, "partially_supported": 3, "not_supported": 1}
 
+#: People's labels of the 100 claims, in the order in which the recorded prompts ask about them: supported, partially, not. The
+#: judgements are of WiCE's test split, and the shared data has the dev split's labels only. Annotations of the WiCE authors, under
+#: ODC-BY 1.0: ryokamoi/wice, code_and_resources/entailment_inputs/oracle_chunks/claim/test.jsonl; their own count of these
+#: hundred (label_distribution in test.entailment_score.evaluation.json) is 22, 73 and 5.
+_WICE_PEOPLE: Final = (
+    "PPPPSPPPSSPPPPPPSPPPPNPSSPPNPPNPPPPPSSPSPPPSPPPSPPSPPPSPPPPPPPPPPSPPPPPPPPPPPNPSPSPPPPNPSPPSSSPSSPPP"
+)
+_WICE_LETTERS: Final = {"S": "supported", "P": "partially_supported", "N": "not_supported"}
+
+
+def wice_people(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """People's label for each of the 300 prompts: that of its claim."""
+    claims = list(dict.fromkeys(row["claim"] for row in rows))
+    labels = dict(zip(claims, (_WICE_LETTERS[letter] for letter in _WICE_PEOPLE), strict=True))
+    return [labels[row["claim"]] for row in rows]
+
 
 def wice_rows(model: str) -> list[dict[str, Any]]:
     """One for each of the 300 prompts: claim, evidence (sentences), indices, answer, and the whole response.

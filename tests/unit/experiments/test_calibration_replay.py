@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.experiments import calibration_replay as replay
-from tests.unit.experiments.calibration_replay import Recording, recorded
+from tests.unit.experiments.calibration_replay import Recording
 
 from spangrade import LlmJudge
 from spangrade.commands.judge import main
@@ -107,10 +107,6 @@ def _llmbar_kappa(pairs: Sequence[dict[str, Any]]) -> float:
 
 # --- WiCE: agreement -------------------------------------------------------------------------------------------------
 
-#: People's labels of the 100 claims, as the authors' own evaluation of these outputs counts them (ryokamoi/wice,
-#: test.entailment_score.evaluation.json, label_distribution).
-WICE_PEOPLE = {"supported": 22, "partially_supported": 73, "not_supported": 5}
-
 
 @pytest.mark.parametrize("scale", ["1-5", "binary"])
 @pytest.mark.parametrize("model", ["gpt-4-0613", "gpt-3.5-turbo-0613"])
@@ -125,57 +121,35 @@ def test_all_600_answers_on_wice_are_read_as_they_were_given(model: str, scale: 
 
 
 @pytest.mark.parametrize(
-    ("model", "three_way", "binary"), [("gpt-4-0613", 0.371, 0.493), ("gpt-3.5-turbo-0613", 0.152, 0.124)]
+    ("model", "three_way", "binary"),
+    [("gpt-4-0613", (0.371, 195), (0.493, 243)), ("gpt-3.5-turbo-0613", (0.152, 124), (0.124, 152))],
 )
-def test_wice_kappas_against_people(model: str, three_way: float, binary: float) -> None:
-    """Each of the 300 judgements (100 claims x 3 chunks) by itself against the label of its claim; kappa without weights.
-
-    The judgements are of WiCE's test split, whose labels are not in the shared data (``claim.dev.jsonl`` has none of these
-    claims). With ``claim.test.jsonl`` (code_and_resources/entailment_inputs/oracle_chunks/claim/test.jsonl of ryokamoi/wice)
-    beside it, this test holds the replay against it.
-    """
-    rows = replay.wice_rows(model)
-    labels = _wice_labels(rows)
-    levels = _wice(rows, replay.wice_items(rows, labels, "1-5"), "1-5")
-    verdicts = _wice(rows, replay.wice_items(rows, labels, "binary"), "binary")
-    assert levels.level_kappa is not None
-    assert levels.level_kappa.value == pytest.approx(three_way, abs=6e-4)
-    assert verdicts.kappa.value == pytest.approx(binary, abs=6e-4)
-
-
-@pytest.mark.parametrize(
-    ("model", "three_way", "binary", "agreeing"),
-    [("gpt-4-0613", 0.371, 0.493, (195, 243)), ("gpt-3.5-turbo-0613", 0.152, 0.124, (124, 152))],
-)
-def test_wice_kappas_are_those_of_whole_numbers_of_agreeing_judgements(
-    model: str, three_way: float, binary: float, agreeing: tuple[int, int]
+def test_wice_kappas_against_people_are_those_that_are_stated(
+    model: str, three_way: tuple[float, int], binary: tuple[float, int]
 ) -> None:
-    """What can be said without the claims' labels: with the replayed judgements' counts, and people's as published, exactly one
-    number of agreements out of 300 gives each stated kappa; so each judgement counts for itself, and is not merged by claim.
+    """Kappa without weights over 300 judgements: each of the three chunks of the 100 claims by itself against the label of its
+    claim, nothing merged. Three-way: not, partially, fully supported as levels 1, 3, 5. Binary: supported, or one of the others.
     """
     rows = replay.wice_rows(model)
-    found = _wice(rows, replay.wice_items(rows, [row["answer"] for row in rows], "1-5"), "1-5")
-    judged = {level: sum(row[i] for row in found.confusion.counts) for i, level in enumerate(found.confusion.judge)}
-    by_level = [(3 * WICE_PEOPLE[answer], judged[str(level)]) for answer, level in replay.WICE_LEVELS.items()]
-    supported = [by_level[0], (300 - by_level[0][0], 300 - by_level[0][1])]
-    for stated, margins, number in ((three_way, by_level, agreeing[0]), (binary, supported, agreeing[1])):
-        chance = sum(people * judge for people, judge in margins) / 300**2
-        fitting = [k for k in range(301) if abs((k / 300 - chance) / (1 - chance) - stated) < 1e-3]
-        assert fitting == [number]
+    people = replay.wice_people(rows)
+    assert Counter(people) == {"supported": 66, "partially_supported": 219, "not_supported": 15}
+    levels = _wice(rows, replay.wice_items(rows, people, "1-5"), "1-5")
+    verdicts = _wice(rows, replay.wice_items(rows, people, "binary"), "binary")
+    assert levels.level_kappa is not None
+    for kappa, agreement, (stated, agreeing) in (
+        (levels.level_kappa, levels.agreement, three_way),
+        (verdicts.kappa, verdicts.agreement, binary),
+    ):
+        assert agreement.value == pytest.approx(agreeing / 300)
+        assert kappa.value == pytest.approx(stated, abs=5e-4)
+        assert kappa.interval is not None
+        assert kappa.interval.units == 100  # whole claims are drawn
+        assert kappa.interval.holds(stated)
 
 
 def _wice(rows: list[dict[str, Any]], items: list[dict[str, Any]], scale: str) -> Calibration:
     with replayed(replay.wice_recording(rows, scale), scale=scale, fields=("documents", "output")) as judge:
         return calibrate(judge, items, cluster="claim", progress=False, resamples=RESAMPLES)
-
-
-def _wice_labels(rows: list[dict[str, Any]]) -> list[str]:
-    labels = {
-        (row["claim"], tuple(row["meta"]["chunk_idx"])): row["label"]
-        for row in map(json.loads, recorded("wice/claim.test.jsonl").read_text(encoding="utf-8").splitlines())
-    }
-    by_claim = {claim: label for (claim, _), label in labels.items()}
-    return [labels.get((row["claim"], tuple(row["indices"])), by_claim[row["claim"]]) for row in rows]
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
