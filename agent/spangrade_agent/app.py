@@ -29,6 +29,7 @@ from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
 from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.health import Gauge, Labels, admin_app
 from spangrade_agent.http_server import HttpServer
+from spangrade_agent.judge_gauges import judge_gauges
 from spangrade_agent.page.app import page_app
 from spangrade_agent.page.settings import PageSettings
 from spangrade_agent.receivers.grpc import GrpcReceiver
@@ -266,21 +267,7 @@ class Agent:
             return {(("signal", signal), ("answer", kind.value)): n for (signal, kind), n in list(refused.items())}
 
         told = Gauge("spangrade_requests_refused_total", "Requests the destination refused", "counter", by_answer)
-        return [*rows, told, *self._queue_gauges(), *self._store_gauges(), *self._money_gauges()]
-
-    def _money_gauges(self) -> Sequence[Gauge]:
-        def by_judge(amount: str) -> Callable[[], Mapping[Labels, float]]:
-            return lambda: {
-                (("evaluator", name), ("window", state.kind.removeprefix("usd_per_"))): getattr(state, amount)
-                for name, states in self.ledger.budgets().items()
-                for state in states
-            }
-
-        table = {"spent": "that a judge has spent", "reserved": "held for calls under way", "left": "that are left"}
-        return [
-            Gauge(f"spangrade_judge_{amount}_usd", f"US dollars {said} in this window", "gauge", by_judge(amount))
-            for amount, said in table.items()
-        ]
+        return [*rows, told, *self._queue_gauges(), *self._store_gauges(), *judge_gauges(self.ledger)]
 
     def _store_gauges(self) -> Sequence[Gauge]:
         store = self.store

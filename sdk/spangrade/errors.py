@@ -34,6 +34,7 @@ class JudgeError(EvaluatorError):
     """A judge call that gave no verdict.
 
     ``kind`` is the wire's ``error.type``: truncated, refused, content_filter, unparseable, several_verdicts,
-    out_of_range, empty, http_status, timeout, connection, configuration, circuit_open. ``details`` are those of the replies
-    that there were (model, prompt hash, tokens).
+    out_of_range, empty, http_status, timeout, connection, configuration; circuit_open and rate_limited where nothing was
+    sent, since the endpoint does not work or would not take it in time. ``details`` are those of the replies that there
+    were (model, prompt hash, tokens).
     """

@@ -8,14 +8,17 @@
 | ``spangrade.scores.delivered`` | observable: scored pairs that left, by evaluator and carrier |
 | ``spangrade.scores.undelivered`` | observable: scored pairs that could not leave, by evaluator and reason |
 | ``spangrade.judge.spent``, ``.reserved``, ``.left`` | observable: US dollars of a judge's budget, by evaluator and window (hour, day) |
+| ``spangrade.judge.concurrency.limit``, ``.in_flight`` | observable: calls at once that an endpoint takes, and those under way, by endpoint (its host) |
+| ``spangrade.judge.circuit`` | observable: 0 closed, 1 half open, 2 open (judges' pairs are dropped), by endpoint (its host) |
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.gate import GateState, by_host
 from spangrade.model.outcome import Outcome
 from spangrade.scoring.outcomes import Counts, Ledger
 from spangrade.semconv import SCOPE
@@ -33,6 +36,22 @@ def _money(ledger: Ledger, amount: str) -> Callable[[CallbackOptions], Iterable[
             for state in states:
                 window = state.kind.removeprefix("usd_per_")
                 yield Observation(getattr(state, amount), {"evaluator": name, "window": window})
+
+    return callback
+
+
+CIRCUITS: Final = {"closed": 0, "half_open": 1, "open": 2}
+_ENDPOINTS: Final[Mapping[str, tuple[str, str, Callable[[GateState], int]]]] = {
+    "concurrency.limit": ("{call}", "Calls that an endpoint of judges takes at once, as found out", lambda s: s.limit),
+    "concurrency.in_flight": ("{call}", "Calls to an endpoint of judges that are under way", lambda s: s.in_flight),
+    "circuit": ("{state}", "Of an endpoint of judges: 0 closed, 1 half open, 2 open", lambda s: CIRCUITS[s.circuit]),
+}
+
+
+def _endpoints(ledger: Ledger, read: Callable[[GateState], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def callback(_options: CallbackOptions) -> Iterable[Observation]:
+        for state in by_host(ledger.endpoints()):
+            yield Observation(read(state), {"endpoint": state.host})
 
     return callback
 
@@ -76,6 +95,8 @@ class OutcomeInstruments:
         )
         for name, said in _MONEY.items():
             meter.create_observable_gauge(f"spangrade.judge.{name}", [_money(ledger, name)], "{USD}", said)
+        for name, (unit, said, read) in _ENDPOINTS.items():
+            meter.create_observable_gauge(f"spangrade.judge.{name}", [_endpoints(ledger, read)], unit, said)
         ledger.report_to(self)
 
     def outcome(self, evaluator: EvaluatorInfo, outcome: Outcome, reason: str) -> None:

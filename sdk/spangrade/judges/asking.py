@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from spangrade.errors import ConfigError
+from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
 from spangrade.judges.grading import Grading, grade
+from spangrade.judges.limiter import Limiter
 from spangrade.judges.prices import GivenPrice, ListPrice, Price
 from spangrade.judges.prompt import Prompt
-from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment
+from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment, from_environment
 from spangrade.judges.scale import Scale
+from spangrade.model.gate import Gate
 
 TIMEOUT: Final = 60.0
 
@@ -120,6 +122,22 @@ class Asked(ABC):
             raise ConfigError(f"judge {self.name!r}: cache {max_entries!r} is not a number of entries, 1 or more")
         seconds = checks.number(max_age, 0, 3.2e9, f"judge {self.name!r}: cache max_age")
         return self.asked(cache=Cache(max_entries, seconds))
+
+    @property
+    def gate(self) -> Gate | None:
+        """What limits the calls to the judge's endpoint; None where its client has nothing of the kind, or none is set."""
+        if self._asking.client is not None:
+            found = getattr(self._asking.client, "limiter", None)
+            return found if isinstance(found, Limiter) else None
+        try:
+            return from_environment(self.resolved_model() or "")[0].limiter
+        except JudgeError:  # `evaluate` will say it
+            return None
+
+    @property
+    def gates(self) -> list[Gate]:
+        """Those of all endpoints that are asked."""
+        return [] if self.gate is None else [self.gate]
 
     @property
     def price(self) -> Price | None:

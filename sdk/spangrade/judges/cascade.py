@@ -10,6 +10,7 @@ from spangrade.judges import checks
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.providers import Endpoint
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, hash_config
+from spangrade.model.gate import Gate
 from spangrade.model.sample import FrozenDict, Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 
@@ -134,6 +135,16 @@ class Cascade:
         """A copy whose judges ask these endpoints; see `LlmJudge.at`."""
         known = list(endpoints)
         return self._mapped(lambda judge: judge.at(known))
+
+    @property
+    def gate(self) -> Gate | None:
+        """What limits the calls of its first stage: the others' judges wait for a place when they are asked."""
+        return self.stages[0][0].gate
+
+    @property
+    def gates(self) -> list[Gate]:
+        """Those of all endpoints that are asked."""
+        return [gate for judge in self.models() for gate in judge.gates]
 
     def most(self, sample: Sample) -> float | None:
         """US dollars that grading ``sample`` can cost at most, all stages asked; None when a price is unknown."""

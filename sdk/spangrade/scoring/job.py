@@ -9,6 +9,7 @@ from spangrade._switches import scoring_stopped
 from spangrade.errors import EvaluatorError
 from spangrade.model.condition import Facts
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
+from spangrade.model.gate import CIRCUIT_OPEN, RATE_LIMITED
 from spangrade.model.outcome import Outcome, SpanRef
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
@@ -264,7 +265,7 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
     if isinstance(fault, EvaluatorError):
         if fault.kind == "timeout":
             return Ended(Outcome.TIMEOUT, "timeout", None, "timeout", str(fault), duration_s, fault.details)
-        if fault.kind == "circuit_open":
+        if fault.kind in (CIRCUIT_OPEN, RATE_LIMITED):  # nothing was sent
             return Ended(Outcome.DROPPED, fault.kind)
         return Ended(Outcome.ERROR, fault.kind, None, fault.kind, str(fault), duration_s, fault.details)
     if fault is not None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from spangrade._log import once
 from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.gate import GateState
 from spangrade.model.outcome import Outcome
 from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
@@ -94,6 +95,11 @@ class Jobs:
     def purses(self) -> list[Purse]:
         """Those of its judges that have one."""
         return [seat.purse for seat in self._seats if seat.purse is not None]
+
+    def endpoints(self) -> list[GateState]:
+        """How the endpoints of its judges stand."""
+        gates = [gate for seat in self._seats if seat.is_judge for gate in getattr(seat.placed.evaluator, "gates", ())]
+        return [gate.state() for gate in {id(gate): gate for gate in gates}.values()]
 
     def may_judge(self, trace_id: int, trace_state: str) -> bool:
         """Whether a judge may be chosen for this trace: its spans may then wait longer."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.model.gate import GateState
 from spangrade.model.outcome import Outcome
 from spangrade.scoring.purse import State
 from spangrade.scoring.shield import shield
@@ -62,6 +63,7 @@ class Ledger:
         self.budgets: Callable[[], Mapping[str, Sequence[State]]] = (
             dict  # by judge; asks the store. The pipeline says it
         )
+        self.endpoints: Callable[[], Sequence[GateState]] = list  # of judges' models. The pipeline says it
 
     def report_to(self, reporter: Reporter) -> None:
         """Tell ``reporter`` of every outcome from now on."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from spangrade._switches import disabled, held
+from spangrade.model.gate import GateState
 from spangrade.model.policy import Placed
 from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.clock import Clock, SystemClock
@@ -70,6 +71,7 @@ class Pipeline:
         self.clock = clock or SystemClock()
         self.ledger = ledger or Ledger()
         self.ledger.budgets = lambda: {purse.key: purse.state() for purse in self.purses()}
+        self.ledger.endpoints = self.endpoints
         self._look_at(placed)
         self._sink = sink
         self._around = Surroundings(sink, self.ledger, self.settings, self.clock, redact, watcher)
@@ -96,6 +98,10 @@ class Pipeline:
     def purses(self) -> list[Purse]:
         """The ceilings in money of its judges; empty where none has any."""
         return self._jobs.purses()
+
+    def endpoints(self) -> list[GateState]:
+        """How the endpoints of its judges' models stand."""
+        return self._jobs.endpoints()
 
     def _fresh_state(self) -> None:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)

@@ -19,7 +19,9 @@ from spangrade.semconv import JUDGE_CACHED, JUDGE_COST
 
 UNIT: Final = 1_000_000_000  # of a dollar
 SECONDS: Final[Mapping[str, int]] = {"usd_per_hour": 3_600, "usd_per_day": 86_400}
-_UNANSWERED: Final = frozenset({"configuration", "connection", "circuit_open", "http_status"})  # no model has worked
+_UNANSWERED: Final = frozenset(
+    {"configuration", "connection", "circuit_open", "rate_limited", "http_status"}
+)  # no model has worked
 GRACE_S: Final = 30.0  # that a reservation outlives the time of its call
 
 

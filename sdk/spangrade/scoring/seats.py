@@ -41,7 +41,7 @@ def is_remote(placed: Placed) -> bool:
 
 def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, processes: Processes) -> list[Seat]:
     """New seats. One judge alone may have all the judges' threads; of several, none may take more than half of them. The
-    same goes for metrics and worker processes.
+    same goes for metrics and worker processes. A judge whose endpoint nobody limits gets few threads.
 
     Raises:
         ConfigError: a metric cannot run in a worker process.
@@ -55,7 +55,11 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
     for p in placed:
         evaluator, info = p.evaluator, p.evaluator.info
         judge, remote = info.kind != "code", is_remote(p)
-        limit = judge_limit if judge else remote_limit if remote else settings.metric_limit
+        gate = getattr(evaluator, "gate", None) if judge else None
+        if judge:
+            limit = judge_limit if gate is not None else min(judge_limit, settings.judge_limit)
+        else:
+            limit = remote_limit if remote else settings.metric_limit
         # A worker that is late is ended, and the thread that waits for it comes back: its lane gives it the time for that.
         timeout = evaluator.timeout + (2 * START_S if remote else 0)
         money = p.policy.budget_of(MONEY) if judge else {}
@@ -65,7 +69,7 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
                 info,
                 Selector(info, p.policy, clock),
                 Budget(p.policy.budget_of(CALLS), clock),
-                Turn(info.name, timeout, limit, loop_limit),
+                Turn(info.name, timeout, limit, loop_limit, gate=gate),
                 partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,
                 judge,
                 remote,

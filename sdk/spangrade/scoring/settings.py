@@ -15,7 +15,8 @@ class Settings:
     metric_hold: float = 1.0
     judge_hold: float = 5.0
     metric_threads: int = 2
-    judge_threads: int = 8
+    judge_threads: int = 200  # started as they are needed: of judges whose endpoint has a limiter, which says how many
+    judge_limit: int = 8  # threads of one judge whose client has none
     max_offers: int = 10_000
     max_steps: int = 10_000
     metric_limit: int = 2  # threads that one metric may occupy

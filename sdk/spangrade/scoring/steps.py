@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from spangrade._log import once
 from spangrade.errors import EvaluatorError
+from spangrade.model.gate import CIRCUIT_OPEN, Permit
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.shield import shield
 from spangrade.scoring.turn import Step, Turn
@@ -21,7 +22,8 @@ How = Literal["back", "late", "lost"]
 
 
 class StepQueue:
-    """Ready steps, and those that wait for their evaluator's turn. ``cond`` is notified when a step gets ready.
+    """Ready steps, and those that wait for their evaluator's turn, or for a place at the endpoint that it calls: no thread waits
+    with them, and their time does not run. ``cond`` is notified when a step gets ready.
 
     It guards everything here and in the turns; methods that need it held say so.
     """
@@ -36,6 +38,7 @@ class StepQueue:
         self._max_steps = max_steps
         self._clock = clock
         self._turns: dict[int, Turn] = {}  # all that ever came, as many as there are evaluators
+        self._permits: dict[int, Permit] = {}  # of ready steps that waited for one; they count as running
 
     def put(self, steps: list[Step], wake: int) -> bool:
         """Queue all of ``steps`` or, when there is no room or the lane is closed, none; ``wake`` so many threads that wait.
@@ -51,23 +54,42 @@ class StepQueue:
 
     def take_back(self, steps: list[Step]) -> None:
         """Forget those of ``steps`` that are still ready."""
+        permits: list[Permit] = []
         with self.cond:
             for step in steps:
                 if step in self.ready:
                     self.ready.remove(step)
                     self.queued -= 1
+                    if id(step) in self._permits:
+                        step.turn.running -= 1
+                        permits.append(self._permits.pop(id(step)))
+        for permit in permits:
+            permit.release()
 
-    def take(self) -> tuple[Step, str] | None:
-        """The next ready step, and why it is to be dropped, if it is; None when it has to wait. With ``cond`` held."""
+    def take(self) -> tuple[Step, str, Permit | None] | None:
+        """The next ready step, why it is to be dropped, if it is, and its place at its endpoint, which the caller gives back
+        in either case; None when it has to wait. With ``cond`` held."""
         step = self.ready.popleft()
         turn = step.turn
+        permit = self._permits.pop(id(step), None) if self._permits else None
+        if permit is not None:
+            turn.running -= 1
         dropped = "shutdown" if self.closed else "paused" if self._paused(turn) else ""
-        if not dropped and not turn.free():
-            turn.waiting.append(step)
-            return None
+        if not dropped and permit is None:
+            if not turn.free():
+                turn.waiting.append(step)
+                return None
+            if turn.gate is not None:
+                # Those that wait go first. One that got no place will be let go, or dropped, by `look_at_gates`.
+                permit = None if turn.waiting else turn.gate.enter(self.look_at_gates)
+                if permit is None and turn.gate.shut():
+                    dropped = CIRCUIT_OPEN
+                elif permit is None:
+                    turn.waiting.append(step)
+                    return None
         self.queued -= 1
         turn.running += not dropped
-        return step, dropped
+        return step, dropped, permit
 
     def leave_behind(self, turn: Turn) -> None:
         """A thread is given up with its step. With ``cond`` held."""
@@ -99,7 +121,7 @@ class StepQueue:
                 out.extend(turn.waiting)
                 turn.waiting.clear()
                 self.queued -= len(out)
-            elif turn.waiting and turn.free():
+            elif turn.waiting and turn.gate is None and turn.free():
                 self.ready.appendleft(turn.waiting.popleft())
                 self.cond.notify()
         if struck:
@@ -112,6 +134,37 @@ class StepQueue:
         for step in out:
             with shield("lane.paused"):
                 step.gave_up("paused", 0.0)
+        if turn.gate is not None and turn.waiting:
+            self.look_at_gates()
+
+    def look_at_gates(self) -> None:
+        """Let those go that wait for a place at their endpoint, while there are places; drop them where there will be none.
+
+        Among the evaluators of one endpoint the one goes next of which the fewest run.
+        """
+        out: list[Step] = []
+        with self.cond:
+            turns = [turn for turn in self._turns.values() if turn.gate is not None and turn.waiting]
+            while turns:
+                turn = min(turns, key=lambda turn: turn.running)
+                gate = turn.gate
+                assert gate is not None
+                permit = gate.enter(self.look_at_gates) if turn.free() else None
+                if permit is not None:
+                    step = turn.waiting.popleft()
+                    self._permits[id(step)] = permit
+                    turn.running += 1
+                    self.ready.append(step)
+                    self.cond.notify()
+                elif gate.shut():
+                    out.extend(turn.waiting)
+                    self.queued -= len(turn.waiting)
+                    turn.waiting.clear()
+                if permit is None or not turn.waiting:
+                    turns.remove(turn)
+        for step in out:
+            with shield("lane.circuit_open"):
+                step.gave_up(CIRCUIT_OPEN, 0.0)
 
     def paused(self, turn: Turn) -> bool:
         """Whether its steps are dropped now."""
@@ -123,17 +176,19 @@ class StepQueue:
             return True
         return turn.paused_until > 0 and turn.paused_until > self._clock.monotonic()
 
-    def close(self) -> list[Step]:
-        """Take no more; returns what was queued. With ``cond`` held."""
+    def close(self) -> tuple[list[Step], list[Permit]]:
+        """Take no more; returns what was queued, and the places that it had. With ``cond`` held."""
         self.closed = True
         left = list(self.ready)
         self.ready.clear()
+        permits = list(self._permits.values())
+        self._permits.clear()
         for turn in self._turns.values():
             left.extend(turn.waiting)
             turn.waiting.clear()
         self.queued = 0
         self.cond.notify_all()
-        return left
+        return left, permits
 
 
 def ended_how(fault: BaseException | None) -> How:

@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from spangrade.model.gate import Gate
+
 STRIKES: Final = 3  # time-outs in a row before an evaluator is paused
 PAUSE_S: Final = 60.0
 MAX_PAUSE_S: Final = 3600.0
@@ -26,7 +28,8 @@ class Step(Protocol):
 @dataclass(eq=False)
 class Turn:
     """``limit``: threads that the evaluator may occupy at once (``running``); ``loop_limit``: steps of it that run on a
-    thread or on the event loop (``aloft``). Its lane's lock guards everything that changes."""
+    thread or on the event loop (``aloft``); ``gate``: of the endpoint that it calls, where it calls one. Its lane's lock
+    guards everything that changes."""
 
     name: str
     timeout_s: float
@@ -39,6 +42,7 @@ class Turn:
     strikes: int = 0
     paused_until: float = 0.0
     pause_s: float = PAUSE_S
+    gate: Gate | None = None
 
     def free(self) -> bool:
         """Whether one more step may start."""

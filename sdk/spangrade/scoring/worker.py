@@ -16,10 +16,12 @@ from typing import Any, Final
 from spangrade import _guard
 from spangrade._threads import unbound
 from spangrade.model.evaluator import Verdict
+from spangrade.model.gate import carrying
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.event_loop import never_mind
 from spangrade.scoring.loop import LoopLane
 from spangrade.scoring.shield import own_thread, shield
+from spangrade.scoring.slot import Slot
 from spangrade.scoring.steps import MAX_LEFT_BEHIND, StepQueue, ended_how
 from spangrade.scoring.turn import Step, Turn
 
@@ -28,30 +30,6 @@ __all__ = ["MAX_LEFT_BEHIND", "SLOW_S", "Lane", "Step", "Turn"]
 SLOW_S: Final = 0.05  # a step older than this is given a stand-in
 QUICK_S: Final = 0.001  # steps below this are run one after the other
 SLICE_S: Final = 0.0003  # so long a thread works before others may have the interpreter
-
-
-class _Slot:
-    """One thread, and the step that it is on. ``step`` is taken away when the step is given up; ``left_behind`` is the
-    turn of the one that the thread has not come back from; ``since``, by the machine's clock: it let others work then."""
-
-    __slots__ = ("left_behind", "since", "started", "step", "thread")
-
-    def __init__(self) -> None:
-        self.step: Step | None = None
-        self.started = 0.0
-        self.since = 0.0
-        self.left_behind: Turn | None = None
-        self.thread: threading.Thread | None = None
-
-    @property
-    def lives(self) -> bool:
-        """False once its thread has died: nothing of ours ends one, but others can."""
-        return self.thread is None or self.thread.is_alive()
-
-    @property
-    def serves(self) -> bool:
-        """Whether it takes steps, now or after its own."""
-        return self.left_behind is None and self.lives
 
 
 class Lane:
@@ -75,7 +53,7 @@ class Lane:
         self._wake = wake  # the lane is no longer idle: asks its owner to call `check` from now on
         self._slow_s = slow_s  # infinite where waiting is the work (judges): no stand-ins before the time is up
         self._loop = loop
-        self._slots: set[_Slot] = set()
+        self._slots: set[Slot] = set()
         self._idle = 0
         self._pace_s = 1.0  # how long steps take, about
 
@@ -124,7 +102,7 @@ class Lane:
         return max(0, min(len(self.steps.ready) - self._idle, self._threads - useful, room))
 
     def _start(self) -> bool:
-        slot = _Slot()
+        slot = Slot()
         thread = threading.Thread(target=self._work, args=(slot,), name=f"spangrade-{self.name}", daemon=True)
         with self._cond:
             self._slots.add(slot)
@@ -137,7 +115,7 @@ class Lane:
         slot.thread = thread
         return True
 
-    def _work(self, slot: _Slot) -> None:
+    def _work(self, slot: Slot) -> None:
         with own_thread():
             while True:
                 try:
@@ -147,7 +125,7 @@ class Lane:
                     _guard.swallowed("lane.work", fault)
                     self._lost(slot)
 
-    def _one(self, slot: _Slot) -> bool:
+    def _one(self, slot: Slot) -> bool:
         """Run one step; False when the thread is to end."""
         step = self._next(slot)
         if step is None:
@@ -155,10 +133,16 @@ class Lane:
         began = time.perf_counter()
         result: Any = None
         fault: BaseException | None = None
+        permit = slot.permit
         try:
-            result = step.run()
+            if permit is None:
+                result = step.run()
+            else:
+                with carrying(permit):
+                    result = step.run()
         except BaseException as raised:  # noqa: BLE001 - sys.exit() in a metric is that metric's error
             fault = raised
+        slot.give_back()
         duration = max(0.0, self._clock.monotonic() - slot.started)
         later = fault is None and type(result) is not Verdict and self._loop is not None and inspect.isawaitable(result)
         if not self._finished(slot, step, fault, later=later):
@@ -176,7 +160,7 @@ class Lane:
             slot.since = time.perf_counter()
         return True
 
-    def _next(self, slot: _Slot) -> Step | None:
+    def _next(self, slot: Slot) -> Step | None:
         while True:
             with self._cond:
                 while not self.steps.ready:
@@ -192,14 +176,16 @@ class Lane:
                 taken = self.steps.take()
                 if taken is None:
                     continue
-                step, dropped = taken
+                step, dropped, permit = taken
                 if not dropped:
-                    slot.step, slot.started = step, self._clock.monotonic()
+                    slot.step, slot.permit, slot.started = step, permit, self._clock.monotonic()
                     return step
+            if permit is not None:
+                permit.release()
             with shield("lane.drop"):
                 step.gave_up(dropped, 0.0)
 
-    def _finished(self, slot: _Slot, step: Step, fault: BaseException | None, *, later: bool) -> bool:
+    def _finished(self, slot: Slot, step: Step, fault: BaseException | None, *, later: bool) -> bool:
         with self._cond:
             if slot.step is not step:
                 self._forget(slot)
@@ -223,20 +209,21 @@ class Lane:
             with shield("lane.refused"):
                 step.gave_up(refused, 0.0)
 
-    def _forget(self, slot: _Slot) -> None:
+    def _forget(self, slot: Slot) -> None:
         # Under the lock: the slot's thread has ended, or is about to.
         self._slots.discard(slot)
         if slot.left_behind is not None:
             self.steps.came_back(slot.left_behind)
             slot.left_behind = None
 
-    def _lost(self, slot: _Slot) -> None:
+    def _lost(self, slot: Slot) -> None:
         """The thread fell out of its step by an exception that came from outside, or died."""
         with self._cond:
             step, slot.step = slot.step, None
             if step is not None:
                 step.turn.running -= 1
         if step is not None:
+            slot.give_back()
             self.steps.settle(step.turn, "lost")
             with shield("lane.lost"):
                 step.gave_up("interrupted", 0.0)
@@ -249,20 +236,22 @@ class Lane:
         Returns when to look again, None while the lane is idle. A queued step may start at any moment, so a busy lane
         is looked at every `SLOW_S`.
         """
-        late: list[tuple[Step, float]] = []
+        late: list[tuple[Slot, Step, float]] = []
         with self._cond:
             dead = [slot for slot in self._slots if not slot.lives]
             for slot in self._slots:
                 step = slot.step
                 if step is not None and now >= slot.started + step.turn.timeout_s:
                     self._leave_behind(slot, step)
-                    late.append((step, now - slot.started))
-        for step, duration in late:
+                    late.append((slot, step, now - slot.started))
+        for slot, step, duration in late:
+            slot.give_back()  # should its call still go on: places that nobody gives back would wear the limit out
             self.steps.settle(step.turn, "late")
             with shield("lane.give_up"):
                 step.gave_up("timeout", duration)
         for slot in dead:
             self._lost(slot)
+        self.steps.look_at_gates()  # an endpoint's pause is over without anybody saying so
         with self._cond:
             for slot in dead:
                 self._forget(slot)
@@ -278,18 +267,21 @@ class Lane:
         # Under the lock: a thread has begun a step a moment ago, so it is likely to come to what is ready.
         return any(slot.serves and now - slot.started < QUICK_S for slot in self._slots)
 
-    def _leave_behind(self, slot: _Slot, step: Step) -> None:
+    def _leave_behind(self, slot: Slot, step: Step) -> None:
         slot.step, slot.left_behind = None, step.turn
         self.steps.leave_behind(step.turn)
 
     def close(self) -> None:
         """Accept nothing more; what is queued is given up as ``shutdown``, what runs may end (nobody waits for it)."""
         with self._cond:
-            left = self.steps.close()
+            left, permits = self.steps.close()
             for slot in self._slots:
                 if slot.step is not None:
                     left.append(slot.step)
+                    permits += [slot.permit] if slot.permit is not None else []
                     self._leave_behind(slot, slot.step)
+        for permit in permits:
+            permit.release()
         for step in left:
             with shield("lane.close"):
                 step.gave_up("shutdown", 0.0)

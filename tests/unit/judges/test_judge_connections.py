@@ -32,9 +32,9 @@ def test_shutdown_closes_the_judges_connections_and_the_next_configuration_opens
             sg.set_output("yes")
         assert sg.flush(30)
         assert set(event_scores(exporter.spans[0])) == {"helpful"}
-        assert client._connection._clients
+        assert client._connection._pools
         sg.shutdown()
-        assert not client._connection._clients
+        assert not client._connection._pools
     first, second = [got.peer for got in named.requests]
     assert first != second
 
@@ -48,7 +48,7 @@ def test_a_client_that_the_application_made_itself_is_its_own_to_close(server: J
         sg.set_output("yes")
     assert sg.flush(30)
     sg.shutdown()
-    assert mine._connection._clients
+    assert mine._connection._pools
     mine.complete(request())
     mine.close()
     assert server.requests[0].peer == server.requests[1].peer

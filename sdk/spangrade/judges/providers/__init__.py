@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Endpoint", "JudgeClient", "JudgeReply", "JudgeRequest", "Message", "client_at", "client_from_environment", "close_connections",
+    "from_environment",
 ]  # fmt: skip
 
 _ours: "WeakSet[HttpJudgeClient]" = WeakSet()
@@ -76,6 +77,7 @@ def _settings(endpoint: Endpoint) -> dict[str, Any]:
         "headers": dict(endpoint.headers),
         "ca_file": endpoint.ca_file,
         "proxy": endpoint.proxy,
+        "max_concurrency": endpoint.max_concurrency,
     }
 
 

@@ -9,6 +9,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from spangrade.errors import JudgeError
+from spangrade.judges.limiter import MAX_CONCURRENCY, Limiter
+from spangrade.judges.limiters import shared_limiter
 
 GROUP: Final = "spangrade.judge_providers"
 OPENAI_COMPATIBLE: Final = "openai"
@@ -28,6 +30,7 @@ class Endpoint:
         headers: sent with every request, not shown.
         ca_file: PEM file of the authorities to trust; by default the usual ones, or ``SSL_CERT_FILE``.
         proxy: an HTTP proxy; by default ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` say.
+        max_concurrency: calls at once, at most, of all judges of the process at this address with this key.
     """
 
     base_url: str | None = None
@@ -38,6 +41,15 @@ class Endpoint:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ca_file: str | None = None
     proxy: str | None = field(default=None, repr=False)
+    max_concurrency: int = MAX_CONCURRENCY
+
+    @property
+    def limiter(self) -> Limiter | None:
+        """What all calls to it in this process share; None for a provider of another package's, which limits itself."""
+        provider = self.provider or spoken_at(self.base_url or "")
+        if not self.base_url or provider not in (OPENAI_COMPATIBLE, ANTHROPIC):
+            return None
+        return shared_limiter(self.base_url, self.api_key, self.api_key_file, self.max_concurrency)
 
     def serves(self, model: str) -> bool:
         """Whether it is the one for a model."""
@@ -80,10 +92,10 @@ def from_environment(model: str) -> tuple[Endpoint, str]:
     ``SPANGRADE_JUDGE_API_KEY``, else what the file ``SPANGRADE_JUDGE_API_KEY_FILE`` holds, else the vendor's own variable,
     but that one only to the vendor or to the host of its base URL: it is not sent to a host that it was not made for.
     Besides: ``SPANGRADE_JUDGE_PROVIDER``, ``SPANGRADE_JUDGE_HEADERS`` (``name=value,name=value``),
-    ``SPANGRADE_JUDGE_CA_FILE``, ``SPANGRADE_JUDGE_PROXY``.
+    ``SPANGRADE_JUDGE_CA_FILE``, ``SPANGRADE_JUDGE_PROXY``, ``SPANGRADE_JUDGE_MAX_CONCURRENCY`` (1 or more).
 
     Raises:
-        JudgeError: kind configuration, where neither a base URL nor a key is set.
+        JudgeError: kind configuration, where neither a base URL nor a key is set, or what is set cannot be used.
     """
     url, provider = _said("SPANGRADE_JUDGE_BASE_URL"), _said("SPANGRADE_JUDGE_PROVIDER")
     vendor, name = ("", model) if url else _vendor_of(model, provider)
@@ -104,6 +116,7 @@ def from_environment(model: str) -> tuple[Endpoint, str]:
         headers=_headers(_said("SPANGRADE_JUDGE_HEADERS") or ""),
         ca_file=_said("SPANGRADE_JUDGE_CA_FILE"),
         proxy=_said("SPANGRADE_JUDGE_PROXY"),
+        max_concurrency=_concurrency(_said("SPANGRADE_JUDGE_MAX_CONCURRENCY")),
     )
     return endpoint, name
 
@@ -166,6 +179,16 @@ def _headers(text: str) -> tuple[tuple[str, str], ...]:
             )
         found.append((name.strip(), value.strip()))
     return tuple(found)
+
+
+def _concurrency(text: str | None) -> int:
+    if text is None:
+        return MAX_CONCURRENCY
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise JudgeError(
+            "configuration", f"SPANGRADE_JUDGE_MAX_CONCURRENCY={text!r} is not a number of calls at once, 1 or more"
+        )
+    return int(text)
 
 
 def _said(name: str) -> str | None:

@@ -1,5 +1,6 @@
 """A judge's client over HTTP: what all providers share. It adapts to what a model refuses and tries again what may pass."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,14 +8,19 @@ from typing import Any, Final
 import httpx
 
 from spangrade.errors import JudgeError
+from spangrade.judges.limiter import MAX_CONCURRENCY, Limiter, Place
+from spangrade.judges.limiters import shared_limiter
 from spangrade.judges.providers.base import JudgeReply, JudgeRequest
-from spangrade.judges.providers.connection import Connection
+from spangrade.judges.providers.connection import Connection, Exchange
 from spangrade.judges.providers.key import Key
 from spangrade.judges.providers.learned import Learned
-from spangrade.judges.providers.retry import RETRIED_STATUS, RetryPolicy
+from spangrade.judges.providers.resets import reset_wait
+from spangrade.judges.providers.retry import RETRIED_STATUS, Passing, RetryPolicy, asked_wait
 from spangrade.judges.providers.said import ErrorBody
+from spangrade.model.gate import CIRCUIT_OPEN, RATE_LIMITED, carried
 
 _REFUSED: Final = frozenset({400, 422})
+_TOO_MANY: Final = frozenset({429, 529})
 _MAX_ADAPTED: Final = 8
 _NO_URL: Final = "the judge's base URL is no http(s) address; set SPANGRADE_JUDGE_BASE_URL, e.g. https://host/v1"
 
@@ -31,6 +37,7 @@ class HttpJudgeClient(ABC):
         headers: sent with every request besides; never shown.
         ca_file, proxy: see `Connection`.
         retry: waits and clocks.
+        max_concurrency: calls at once, at most; see `Limiter`, which all clients of one address and key share.
 
     Raises:
         JudgeError: kind configuration, when URL, key or a header cannot be used.
@@ -49,12 +56,15 @@ class HttpJudgeClient(ABC):
         ca_file: str | None = None,
         proxy: str | None = None,
         retry: RetryPolicy | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._key = Key(api_key, api_key_file)
         self._headers = _checked(headers or {})
         url = self.address(_http_url(base_url))
         self._connection = Connection(url, ca_file=ca_file, proxy=proxy, clock=self._retry.clock)
+        self._limited_by = (base_url, api_key, api_key_file, max_concurrency)
+        self._limiter: tuple[int, Limiter] | None = None
         self._learned: dict[str, Learned] = {}
 
     def __repr__(self) -> str:
@@ -80,44 +90,112 @@ class HttpJudgeClient(ABC):
             JudgeError: the body is no reply of this provider's.
         """
 
+    @property
+    def limiter(self) -> Limiter:
+        """What all of this process that call the same endpoint with the same key share."""
+        found = self._limiter
+        if found is None or found[0] != os.getpid():
+            made = shared_limiter(*self._limited_by, clock=self._retry.clock, sleep=self._retry.sleep)
+            found = self._limiter = (os.getpid(), made)
+        return found[1]
+
     def close(self) -> None:
         """Close this process's connections; the next call opens new ones."""
         self._connection.close()
 
     def complete(self, request: JudgeRequest) -> JudgeReply:
-        """Send the request; adapt to what the model refuses, and try again what may pass (see `RetryPolicy`).
+        """Send the request when the endpoint's limiter lets it; adapt to what the model refuses, and try again what may pass
+        (see `RetryPolicy`).
 
         Raises:
-            JudgeError: as the protocol says. The message has the status, and at most 200 characters of the reply.
+            JudgeError: as the protocol says; kind circuit_open or rate_limited where nothing was sent (see `Limiter`). The message has the status, and at most 200 characters of the reply.
         """
         deadline = self._retry.clock() + request.timeout
-        tried = adapted = 0
-        while True:
+        limiter = self.limiter
+        place: Place | None = None
+        last: JudgeError | None = None
+
+        def give_back() -> None:  # what waits between two tries holds no place
+            if place is not None:
+                place.release()
+
+        def attempt() -> JudgeReply:
+            nonlocal place, last
+            try:
+                place = limiter.place(deadline)
+                return self._once(request, deadline, limiter, place)
+            except Passing as passing:
+                last = passing.failure
+                raise
+            except JudgeError as fault:
+                raise (last or fault if fault.kind in (RATE_LIMITED, CIRCUIT_OPEN) else fault) from None
+
+        try:
+            return self._retry.retrying(deadline, limiter.may_retry, give_back)(attempt)
+        except Passing as passing:
+            limiter.failed(passing.reason)
+            raise passing.failure from None
+        finally:
+            if place is not carried():  # a lane's place is the lane's: the same step may ask once more
+                give_back()
+
+    def _once(self, request: JudgeRequest, deadline: float, limiter: Limiter, place: Place) -> JudgeReply:
+        """One try; those again that the model's answer teaches to ask otherwise.
+
+        Raises:
+            Passing: another try may help.
+            JudgeError: none will.
+        """
+        for adapted in range(_MAX_ADAPTED + 1):
             how = self._learned.get(request.model, self.usual)
             body = self.body(request, how)
             headers = {**self.authorization(self._key.value()), **self._headers}
+            sent = self._retry.clock()
             got = self._connection.post(body, headers, deadline)
+            self._heed(got, limiter)
             if got.status == 200:
+                limiter.answered(place, request.model, sent)
                 reply, as_asked = self.reply(got.data, how)
                 if request.schema is not None and not as_asked:
                     self._learn(request.model, how, how.weaker())
                 return reply
             if got.status is None:
                 failure, passing = self._no_answer(got.fault, request.timeout)
-            else:
-                error = ErrorBody(got.data)
-                other = how.after_refusal(body, error.param, error.message) if got.status in _REFUSED else None
-                if other is not None and error.adaptable and adapted < _MAX_ADAPTED:
-                    adapted += 1
-                    self._learn(request.model, how, other)
-                    continue
-                failure = error.fault(self._connection.shown, got.status, self._key)
-                passing = got.status in RETRIED_STATUS and not error.final
-            tried += 1
-            wait = self._retry.wait_before(tried, got.headers, deadline - self._retry.clock()) if passing else None
-            if wait is None:
+                if passing:
+                    raise Passing(failure, {}, failure.kind)
+                if sent < deadline:
+                    limiter.failed(failure.kind)
                 raise failure
-            self._retry.sleep(wait)
+            error = ErrorBody(got.data)
+            other = how.after_refusal(body, error.param, error.message) if got.status in _REFUSED else None
+            if other is not None and error.adaptable and adapted < _MAX_ADAPTED:
+                self._learn(request.model, how, other)
+                continue
+            failure = error.fault(self._connection.shown, got.status, self._key)
+            if got.status in RETRIED_STATUS and not error.final:
+                if got.status in _TOO_MANY:
+                    limiter.refused(sent)
+                raise Passing(failure, got.headers, f"status {got.status}")
+            if got.status == 401 or error.final:  # so it would be for every call with this key
+                limiter.failed(f"status {got.status}", at_once=True)
+            else:
+                limiter.answered(place, request.model, None)
+            raise failure
+        raise AssertionError("unreachable")
+
+    def _heed(self, got: Exchange, limiter: Limiter) -> None:
+        """The endpoint's wishes concern all that call it: a wait that it asks for is everybody's. One that is longer than
+        calls wait is as good as an endpoint that does not work."""
+        policy = self._retry
+        refused = got.status in RETRIED_STATUS
+        asked = asked_wait(got.headers, policy.now()) if refused else None
+        if asked is not None and asked > policy.max_wait:
+            limiter.failed(f"asks for a pause of {asked:.0f} s", at_once=True, for_s=asked)
+        elif asked is None:
+            reset = reset_wait(got.headers, policy.now(), refused=got.status in _TOO_MANY)
+            asked = None if reset is None else min(reset, policy.max_wait)
+        if asked is not None and asked > 0:
+            limiter.pause(min(asked, policy.max_wait))
 
     def _learn(self, model: str, was: Learned, now: Learned) -> None:
         if self._learned.get(model, self.usual) == was:  # no other thread has just learned more

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
+
+from spangrade.errors import JudgeError
+
 # 529 is Anthropic's "overloaded", also seen through gateways.
 RETRIED_STATUS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+
+
+class Passing(Exception):
+    """A try that failed in a way that may pass. ``headers``: of the reply, if there was one; ``reason``: in few words."""
+
+    def __init__(self, failure: JudgeError, headers: Mapping[str, str], reason: str) -> None:
+        super().__init__()
+        self.failure, self.headers, self.reason = failure, headers, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,30 @@ class RetryPolicy:
         asked = asked_wait(headers, self.now())
         wait = self.base_wait * 2 ** (tried - 1) * random.uniform(0.5, 1.5) if asked is None else asked
         return wait if wait <= self.max_wait and wait < left else None
+
+    def retrying(self, deadline: float, allowed: Callable[[], bool], before: Callable[[], None]) -> Retrying:
+        """Calls what it is given until that does not raise `Passing`; raises the last one when there is to be no other try.
+
+        Args:
+            deadline: by `clock`; no try begins after it.
+            allowed: whether the endpoint's budget has another retry; asked last, since it takes it.
+            before: called before each wait.
+        """
+
+        def wait(state: RetryCallState) -> float:
+            fault = state.outcome.exception() if state.outcome is not None else None
+            headers = fault.headers if isinstance(fault, Passing) else {}
+            found = self.wait_before(state.attempt_number, headers, deadline - self.clock())
+            return math.inf if found is None else found
+
+        return Retrying(
+            retry=retry_if_exception_type(Passing),
+            wait=wait,
+            stop=lambda state: math.isinf(state.upcoming_sleep) or not allowed(),
+            before_sleep=lambda _state: before(),
+            sleep=self.sleep,
+            reraise=True,
+        )
 
 
 def asked_wait(headers: Mapping[str, str], now: float) -> float | None:
