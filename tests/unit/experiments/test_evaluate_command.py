@@ -123,7 +123,7 @@ def test_judges_come_by_import_path_and_from_a_configuration_file_live_or_not(
     assert run(bot, "--judge", f"{bot}:judge") == 0
     assert "helpful" in capsys.readouterr().out
     client = ScriptedJudgeClient('{"reasoning": "r", "verdict": "pass"}')
-    monkeypatch.setattr("spangrade.judges.judge.client_from_environment", lambda model: (client, model))
+    monkeypatch.setattr("spangrade.judges.asking.client_from_environment", lambda model: (client, model))
     (tmp_path / "c.yaml").write_text(
         f"metrics: [length_words, {{use: '{bot}:exact'}}]\n"
         "judges:\n- {name: quiet, criteria: c, scale: binary, model: m}\n"
