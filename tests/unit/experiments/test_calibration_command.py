@@ -380,6 +380,13 @@ def test_a_judge_file_that_cannot_work_says_why(tmp_path: Path, text: str, words
         judge_in(str(path))
 
 
+def test_a_judge_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "j.yaml"
+    path.write_bytes("name: h\ncriteria: naïve\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        judge_in(str(path))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

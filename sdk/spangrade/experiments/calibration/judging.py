@@ -103,7 +103,8 @@ def reads_order_of_documents(judge: LlmJudge, item: Item) -> bool:
 
 
 def with_documents_reversed(item: Item) -> Item:
-    """The same item with its documents from last to first: of two, the other order."""
+    """The same item with its documents from last to first: of two, the other order. Where not all of them fit into the prompt,
+    the ones that do are then others too."""
     return Item({**item, "documents": type(item["documents"])(reversed(item["documents"]))})
 
 
