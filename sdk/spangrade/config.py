@@ -36,6 +36,7 @@ class MetricOptions(Strict):
     requires: str | list[str] | None = None
     target: str | None = None
     timeout: float | None = Field(default=None, gt=0)
+    process: bool | None = None
 
 
 class UseEntry(MetricOptions):

@@ -30,6 +30,7 @@ class ClassEvaluator:
 
     def __init__(self, metric: BaseMetric[Any]) -> None:
         self.metric = metric
+        self.process = metric.process
         self._key = metric.result_key
         config = identity(metric)
         if metric.result_key != metric.name:
@@ -55,6 +56,9 @@ class ClassEvaluator:
         if inspect.isawaitable(returned):
             return self._later(returned)
         return _verdict(self._run.read(returned))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return evaluator_of, (self.metric,)
 
     async def _later(self, returned: Any) -> Verdict:
         return _verdict(await self._run.later(returned))
@@ -82,6 +86,7 @@ class TreeEvaluator:
 
     def __init__(self, tree: CompositeMetric) -> None:
         self.tree = tree
+        self.process = tree.process
         self._plan = plan_of(tree)
         self._path = tree.result_key
         self._whole = None if tree.aggregate is None else tree.result_key  # the key of its one number
@@ -107,6 +112,9 @@ class TreeEvaluator:
             raise Skip(f"{', '.join(missing)} missing")
         found = run(self._plan, sample, self._name)
         return self._verdict(found) if isinstance(found, TreeRun) else self._later(found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return evaluator_of, (self.tree,)
 
     async def _later(self, found: Awaitable[TreeRun]) -> Verdict:
         return self._verdict(await found)

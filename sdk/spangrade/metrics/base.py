@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
     lower_is_better: bool
     verdict: bool
     timeout: float | None
+    process: bool
 
 
 class BaseMetric(ABC, Generic[T]):
@@ -55,7 +56,7 @@ class BaseMetric(ABC, Generic[T]):
             can stand side by side; default ``name``. On the wire a score is called ``name``, or ``name.result_key``.
         config_schema: a pydantic model of the runtime parameters; see `spangrade.config_schema`. Default: none are taken.
         config: the checked parameters, a model of ``config_schema`` that cannot be changed.
-        threshold, version, requires, target, lower_is_better, verdict, timeout: as of `LocalMetric`.
+        threshold, version, requires, target, lower_is_better, verdict, timeout, process: as of `LocalMetric`.
         parent: the `CompositeMetric` that it is in, or None.
     """
 
@@ -70,6 +71,7 @@ class BaseMetric(ABC, Generic[T]):
     lower_is_better: bool = False
     verdict: bool = True
     timeout: float | None = DEFAULT_TIMEOUT_S
+    process: bool = False
 
     _signature: ClassVar[Signature | None] = None  # None: a base for others
     _shape: ClassVar[Shape | None] = None
@@ -250,6 +252,7 @@ def described(
     """
     what = f"metric {name!r}"
     config = identity(metric) if config is None else config
+    check_flag(metric.process, "process", what)
     target, version = check_target(metric.target, what), check_version(metric.version, what)
     info = EvaluatorInfo(
         name=check_name(name, "metric"),

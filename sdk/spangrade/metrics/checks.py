@@ -57,12 +57,5 @@ def check_version(version: Any, what: str) -> int | str | None:
     return version
 
 
-def check_process(process: Any, what: str) -> bool:
-    """Whether it runs in a worker process, or `ConfigError`."""
-    if not isinstance(process, bool):
-        raise ConfigError(f"{what}: process {process!r} is neither True (in a worker process) nor False (here)")
-    return process
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -39,7 +39,8 @@ class CompositeMetric(Tree):
     A metric that raises does not lose the others: `evaluate` returns what there is, with the rest in ``failures``; in the
     pipeline each failure leaves under its own name. An async metric has its own time limit, and so has the whole tree. The
     others run one after the other on one thread: one that hangs costs the scores of the whole tree for that sample, so what
-    may hang stands better beside the tree. A metric with ``process=True`` runs where the tree does. Nothing may be added or removed while it runs.
+    may hang stands better beside the tree. ``process=True`` is for the whole tree: a
+    metric in it runs where the tree does. Nothing may be added or removed while it runs.
 
     Args:
         name: what it is called, and its ``result_key`` where none is said; default the class's name.

@@ -8,7 +8,6 @@ from spangrade.errors import ConfigError
 from spangrade.metrics.checks import (
     check_config,
     check_flag,
-    check_process,
     check_requires,
     check_threshold,
     check_timeout,
@@ -64,7 +63,7 @@ def live_options(
         check_requires(requires, what),
         check_target(target, what),
         check_timeout(timeout, what),
-        check_process(process, what),
+        check_flag(process, "process", what),
         check_threshold(threshold, what),
         check_flag(lower_is_better, "lower_is_better", what),
         check_flag(verdict, "verdict", what),

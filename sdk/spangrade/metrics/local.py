@@ -11,7 +11,6 @@ from spangrade.metrics.binding import ALIASES, binding, is_async, name_of
 from spangrade.metrics.checks import (
     check_config,
     check_flag,
-    check_process,
     check_requires,
     check_threshold,
     check_timeout,
@@ -89,7 +88,7 @@ class LocalMetric:
         check_timeout(self.timeout, what)
         check_flag(self.lower_is_better, "lower_is_better", what)
         check_flag(self.verdict, "verdict", what)
-        check_process(self.process, what)
+        check_flag(self.process, "process", what)
         object.__setattr__(self, "_call", binding(self.fn, what))
         read = ScoreReader(self.name, Rule(self.threshold, self.lower_is_better, self.verdict))
         object.__setattr__(self, "_read", read)

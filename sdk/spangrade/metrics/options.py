@@ -22,7 +22,7 @@ def with_options(metric: BaseMetric[Any] | Evaluator, options: Mapping[str, Any]
     A measurement (``verdict=False``) that is told a threshold passes or fails by it, unless it is told ``verdict`` too.
 
     Args:
-        options: of threshold, lower_is_better, verdict, version, requires, target, timeout, and ``result_key``, which for a
+        options: of threshold, lower_is_better, verdict, version, requires, target, timeout, process, and ``result_key``, which for a
             metric that is no class's is its name.
 
     Raises:
@@ -75,6 +75,7 @@ class ToldEvaluator:
         )
         self._rule = Rule(self.info.threshold, self.info.lower_is_better, self.info.verdict)
         self.timeout = check_timeout(options.get("timeout", evaluator.timeout), what)
+        self.process = options.get("process", getattr(evaluator, "process", False))
         self.is_async = evaluator.is_async
         self.__doc__ = evaluator.__doc__
 

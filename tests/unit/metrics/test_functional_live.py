@@ -445,7 +445,7 @@ def test_a_file_names_a_functional_metric_and_one_runs_in_a_worker_process(
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))
     file = tmp_path / "spangrade.yaml"
-    place = "tests.unit.metrics.functional_for_tests"
+    place = "tests.unit.metrics.metrics_for_tests"
     file.write_text(f"metrics: [{{use: '{place}:whose'}}, {{use: '{place}:elsewhere'}}]\n")
     sg.configure(config_file=str(file), exporter=exporter)
     answer("when")

@@ -1,11 +1,15 @@
 """An option means the same, and is refused in the same words, whatever the family of the metric."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spangrade as sg
+from spangrade.config import FileConfig, load
+from spangrade.metrics.entries import evaluator_from
 
 
 class Words(sg.BaseMetric[float]):
@@ -51,7 +55,17 @@ def test_a_wrong_option_is_refused_in_the_same_words_by_every_family(
     assert said in str(fault.value)
 
 
-@pytest.mark.parametrize("made", [sg.metric, sg.numeric_metric, sg.discrete_metric, sg.ranking_metric])
+@pytest.mark.parametrize(
+    "made",
+    [
+        sg.metric,
+        sg.numeric_metric,
+        sg.discrete_metric,
+        sg.ranking_metric,
+        lambda name, process: lambda _: Words(process=process),
+        lambda name, process: lambda _: sg.CompositeMetric(name, [Words()], process=process),
+    ],
+)
 def test_what_is_neither_in_a_worker_process_nor_here_is_refused(made: Callable[..., Any]) -> None:
     with pytest.raises(sg.ConfigError, match="process 'yes' is neither True"):
         made(name="m", process="yes")(lambda output: 1)
@@ -73,3 +87,41 @@ def test_a_class_attribute_is_checked_too(attribute: str) -> None:
 def test_a_name_that_is_no_text_is_called_that(made: Callable[..., Any]) -> None:
     with pytest.raises(sg.ConfigError, match=r"a name, not 3|name 3 is no text"):
         made(name=3)(lambda output: 1)
+
+
+PLACE = "tests.unit.metrics.metrics_for_tests"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        f"{{use: '{PLACE}:Elsewhere'}}",
+        f"{{use: '{PLACE}:elsewhere', result_key: Elsewhere}}",
+        f"{{tree: {{name: t, children: [{{use: '{PLACE}:Elsewhere'}}], process: true}}}}",
+        f"{{use: '{PLACE}:here', process: true, result_key: Elsewhere}}",
+    ],
+)
+def test_a_metric_of_any_family_and_a_tree_may_run_in_a_worker_process(
+    entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))
+    file = tmp_path / "spangrade.yaml"
+    file.write_text(f"metrics: [{entry}]")
+    (given,) = load(file, FileConfig).metrics
+    evaluator = evaluator_from(given)
+    results = sg.evaluate([{"output": "a"}, {"output": "b"}], None, [evaluator], progress=False)
+    processes = [score.value for item in results.items for score in item.scores]
+    assert len(processes) == 2
+    assert {score.name.removeprefix("t.") for item in results.items for score in item.scores} == {"Elsewhere"}
+    assert None not in processes
+    assert os.getpid() not in processes
+
+
+@pytest.mark.parametrize("in_tree", [False, True])
+def test_a_class_that_its_worker_could_not_import_is_refused_before_anything_runs(in_tree: bool) -> None:
+    class Inside(Words):
+        pass
+
+    given = sg.CompositeMetric("m", [Inside()], process=True) if in_tree else Inside(process=True)
+    with pytest.raises(sg.ConfigError, match="process=True"):
+        sg.evaluate([{"output": "a"}], None, [given], progress=False)

@@ -1,4 +1,4 @@
-"""Functional metrics that a configuration file, or a worker process, finds by import path."""
+"""Metrics that a configuration file, or a worker process, finds by import path."""
 
 import os
 
@@ -13,5 +13,20 @@ def whose(tenant: str) -> sg.MetricResult:
 
 @sg.numeric_metric(allowed_values=(0, 10_000_000), process=True)
 def elsewhere(output: str) -> int:
+    """Which process looked at it."""
+    return os.getpid()
+
+
+class Elsewhere(sg.BaseMetric[int]):
+    """Which process looked at it."""
+
+    process = True
+
+    def evaluate(self, text: str | None) -> dict[str, int]:
+        return self.result(os.getpid())
+
+
+@sg.metric
+def here(output: str) -> int:
     """Which process looked at it."""
     return os.getpid()
