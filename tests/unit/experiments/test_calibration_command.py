@@ -405,3 +405,17 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, text: str, wor
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=words):
         read_calibration(path)
+
+
+def test_a_file_of_format_1_is_read_whatever_stands_beside_the_rates(tmp_path: Path) -> None:
+    """What this release writes, kept by hand: the next one must read it."""
+    path = tmp_path / "c.json"
+    path.write_text(
+        '{"kind": "spangrade.judge_calibration", "format": 1, "judge": "helpful", "later": {}, "error_rates": {"shipped": {'
+        '"threshold": 0.5, "true_positive_rate": 0.9, "true_negative_rate": 0.8, "passed_items": 60, "failed_items": 40, '
+        '"held_out": false}}}',
+        encoding="utf-8",
+    )
+    rates = read_calibration(path)
+    assert list(rates) == ["shipped"]
+    assert rates["shipped"].corrected(0.62, 1000).value == pytest.approx(0.6)
