@@ -125,6 +125,7 @@ class JudgeEndpointEntry(Strict):
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     ca_file: str | None = None
     proxy: str | None = Field(default=None, repr=False)
+    max_concurrency: int = Field(default=200, ge=1)
 
 
 class DestinationEntry(Strict):
@@ -262,17 +263,27 @@ def _substitute(value: Any, where: str) -> Any:
     return _ENV.sub(replace, value)
 
 
+_SWITCHABLE: Final = ("admin", "page", "store", "registry")  # or false, in the agent's file
+_OFF: Final = "literal[False]"
+
+
 def _explain(file: str, fault: ValidationError) -> str:
     lines = []
     for error in fault.errors(include_url=False):
-        key = ".".join(str(part) for part in error["loc"] if part not in (_METRIC, _TREE, "bool", "LiveEntry"))
+        place = error["loc"]
+        if place[0] in _SWITCHABLE and len(place) > 1:  # pydantic's word for which of the two it was not
+            if place[1] == _OFF:
+                continue
+            place = (place[0], *place[2:])
+        key = ".".join(str(part) for part in place if part not in (_METRIC, _TREE, "bool", "LiveEntry"))
         if error["type"] == "extra_forbidden":
             lines.append(f"unknown key {key!r}")
         elif error["type"] == "missing":
             lines.append(f"{key!r} is missing")
         else:
             # What holds keys is not shown, in whatever wrong shape it came.
-            shown = type(error["input"]).__name__ if error["loc"][0] == "judge_endpoints" else repr(error["input"])
+            secret = place[0] == "judge_endpoints" or place[-1] == "token" or isinstance(error["input"], dict)
+            shown = type(error["input"]).__name__ if secret else repr(error["input"])
             lines.append(f"{key!r} is {shown}: {error['msg']}")
     return f"configuration file {file!r}: {'; '.join(lines)} ({_keys_there(fault)})"
 

@@ -11,6 +11,7 @@ import pytest
 
 from spangrade.errors import ConfigError
 from spangrade_agent import registry as module
+from spangrade_agent.config import read
 from spangrade_agent.registry import APPLICATION, Registry, RegistryFull, RegistryUnavailable
 
 #: A file as the release 0.1 writes it. A change of the format has to read it, or to refuse it with a sentence.
@@ -211,3 +212,25 @@ def test_another_connections_change_is_noticed_and_ones_own_is_not(tmp_path: Pat
     assert one.changes() != before
     one.close()
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("registry: {pth: x}", "'registry.path' is missing; unknown key 'registry.pth' (top"),
+        ("registry: true", "'registry' is True: Input should be a valid dictionary"),
+        ("registry: {path: a, max_rate: 3}", "'registry.max_rate' is 3: Input should be less than or equal to 1 (top"),
+        ("page: {listn: a, token: very-secret}", "unknown key 'page.listn' (top"),
+        ("page: {token: [very-secret]}", "'page.token' is list: Input should be a valid string (top"),
+        ("page: {token: {a: very-secret}}", "'page.token' is dict: Input should be a valid string (top"),
+    ],
+)
+def test_what_is_wrong_with_a_part_that_can_be_switched_off_is_said_by_its_key_and_without_its_token(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read(file)
+    assert said in str(caught.value)
+    assert "very-secret" not in str(caught.value)
