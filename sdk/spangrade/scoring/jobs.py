@@ -1,7 +1,7 @@
 """Samples with their evaluators, through both lanes, to the one counted end of every pair."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from spangrade._log import once
@@ -25,7 +25,7 @@ from spangrade.scoring.redaction import Redact
 from spangrade.scoring.room import Room, span_size, text_size
 from spangrade.scoring.seam import Offer, Sink, Ticket, Watcher
 from spangrade.scoring.seats import Seat, meets, seats_of
-from spangrade.scoring.selection import ALWAYS, Selection
+from spangrade.scoring.selection import ALWAYS, Budget, Selection
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
 from spangrade.scoring.worker import Lane
@@ -57,6 +57,7 @@ class Jobs:
         self._ledger = around.ledger
         self._processes = Processes(settings.metric_processes, clock)
         self._seats = seats_of(placed, settings, clock, self._processes)
+        self._budgets: dict[str, Budget] = {}  # of judges that are paused too, by name: a pause renews no ceiling
         self.redact = around.redact
         self.open = OpenPairs()
         self.room = Room(settings.max_bytes)
@@ -71,15 +72,19 @@ class Jobs:
         self._closed = False
 
     def place(self, placed: Sequence[Placed]) -> None:
-        """Grade with these from the next sample on; those that stay keep their seats, with their windows and pauses. Pairs
-        that have begun hold the seat that they began with. The list is replaced whole: other threads read it."""
+        """Grade with these from the next sample on; those that stay keep their seats, with their windows and pauses, and
+        a judge of a name that was there before its ceilings. Pairs that have begun hold the seat that they began with. The list
+        is replaced whole: other threads read it."""
         before = {id(seat.placed): seat for seat in self._seats}
+        self._budgets.update((seat.info.name, seat.budget) for seat in self._seats if not seat.budget.unlimited)
         seats = seats_of(placed, self._around.settings, self._around.clock, self._processes)
         for at, new in enumerate(seats):
             kept = before.get(id(new.placed))
             if kept is not None:
                 kept.turn.limit, kept.turn.loop_limit = new.turn.limit, new.turn.loop_limit
                 seats[at] = kept
+            elif new.info.name in self._budgets and not new.budget.unlimited:
+                seats[at] = replace(new, budget=new.budget.after(self._budgets[new.info.name]))
         self._seats = seats
 
     def ensure_workers(self) -> None:

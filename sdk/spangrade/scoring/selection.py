@@ -128,6 +128,16 @@ class Budget:
         self._lock = threading.Lock()
         self.unlimited = not self._windows  # no ceiling at all: then nobody need ask
 
+    def after(self, before: "Budget") -> "Budget":
+        """The one to go on with where ``before`` was this judge's until now: what was called counts on."""
+        if [window[:2] for window in before._windows] == [window[:2] for window in self._windows]:
+            return before
+        with before._lock:
+            called = {seconds: list(calls) for seconds, _, calls in before._windows}
+        for seconds, _, calls in self._windows:
+            calls.extend(called.get(seconds, ()))
+        return self
+
     def full(self) -> bool:
         """Whether `take` would refuse now."""
         with self._lock:

@@ -105,3 +105,31 @@ def test_a_child_process_grades_with_what_was_placed_last(harness: Any) -> None:
     h.send(call_span(1))
     assert h.pipeline.drain(5, judges=True)
     assert (h.counts("first").met, h.counts("second").met, len(seen)) == (0, 1, 1)
+
+
+def test_a_pause_a_new_version_or_another_rate_renews_no_ceiling_on_calls(harness: Any) -> None:
+    def placed(hourly: int, **options: Any) -> Placed:
+        made = judge(ScriptedJudgeClient(PASSING), **options)
+        return live(made, rate=1.0, budget={"calls_per_hour": hourly, "calls_per_day": 3})
+
+    h = harness(placed(1))
+    sent = 0
+
+    def send() -> tuple[int, int]:
+        nonlocal sent
+        sent += 1
+        h.send(call_span(sent))
+        assert h.pipeline.drain(5, judges=True)
+        found = [one for one in h.pipeline.ledger.snapshot().values() if one.name == "helpful"]
+        return sum(c.of(Outcome.SCORED) for c in found), sum(c.of(Outcome.OVER_BUDGET) for c in found)
+
+    assert send() == (1, 0)
+    h.pipeline.place([])
+    h.pipeline.place([placed(1)])
+    assert send() == (1, 1)
+    h.pipeline.place([placed(2, threshold=0.9)])
+    assert send() == (2, 1)
+    assert send() == (2, 2)
+    h.pipeline.place([placed(9)])
+    assert send() == (3, 2)
+    assert send() == (3, 3)  # the day's
