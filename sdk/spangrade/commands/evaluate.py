@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     for option in ("output", "html"):
         _check_writable(f"--{option}", getattr(options, option))
     if options.html is not None and find_spec("jinja2") is None:
-        raise ConfigError("--html needs jinja2: pip install 'spangrade[experiments]'")
+        raise ConfigError('--html needs jinja2: pip install "spangrade[experiments]"')
     task = imported(options.task, "--task") if options.task is not None else None
     evaluators = _evaluators(options)
     if not evaluators:

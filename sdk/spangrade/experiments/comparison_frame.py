@@ -15,7 +15,7 @@ def frame_of(comparison: "Comparison") -> "pandas.DataFrame":
     try:
         import pandas
     except ImportError as fault:
-        raise ConfigError("to_pandas needs pandas: pip install 'spangrade[experiments]'") from fault
+        raise ConfigError('to_pandas needs pandas: pip install "spangrade[experiments]"') from fault
     rows = [_comparison_row(row) for row in comparison.rows]
     return pandas.DataFrame(rows, columns=list(_comparison_row(ScoreComparison(""))))
 

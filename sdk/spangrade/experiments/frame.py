@@ -16,7 +16,7 @@ def frame_of(results: "Results") -> "pandas.DataFrame":
     try:
         import pandas
     except ImportError as fault:
-        raise ConfigError("to_pandas needs pandas: pip install 'spangrade[experiments]'") from fault
+        raise ConfigError('to_pandas needs pandas: pip install "spangrade[experiments]"') from fault
     hashes = {record.key: record.config_hash for record in results.evaluators}
     keys = list(dict.fromkeys(key for item in results.items for key in item.metadata))
     rows = [_row(item, score, hashes, keys) for item in results.items for score in item.scores or (None,)]

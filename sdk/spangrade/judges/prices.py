@@ -78,7 +78,7 @@ def _list() -> Any:
 
 def unpriced(model: str) -> ConfigError:
     """Why a budget in money cannot be kept."""
-    hint = "" if _list() is not None else " (the price list is in the extra: pip install 'spangrade[cost]')"
+    hint = "" if _list() is not None else ' (the price list is in the extra: pip install "spangrade[cost]")'
     return ConfigError(
         f"no price is known for the judge's model {model!r}, so a budget in US dollars cannot be kept; give it, as in "
         f"sg.live(judge, price={{'input': 0.4, 'output': 1.6}}) per million tokens{hint}"

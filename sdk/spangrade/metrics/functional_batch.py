@@ -56,7 +56,7 @@ class Progress:
         except ImportError:
             if wanted:
                 raise ConfigError(
-                    "progress=True needs tqdm: pip install 'spangrade[experiments]', or leave progress out"
+                    'progress=True needs tqdm: pip install "spangrade[experiments]", or leave progress out'
                 ) from None
             return
         self._bar = tqdm(total=total, desc=name, file=sys.stderr, delay=0 if wanted else SHOW_AFTER_S)

@@ -77,7 +77,7 @@ class RedisPurses:
         try:
             import redis
         except ImportError:
-            raise ConfigError("a budget store in Redis needs the extra: pip install 'spangrade[fleet]'") from None
+            raise ConfigError('a budget store in Redis needs the extra: pip install "spangrade[fleet]"') from None
         try:
             self._redis: Any = redis.Redis.from_url(
                 url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S, decode_responses=True

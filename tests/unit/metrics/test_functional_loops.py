@@ -421,7 +421,7 @@ def test_without_a_terminal_or_when_not_wanted_tqdm_is_not_even_imported(monkeyp
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert now.batch_score([{"x": 1}] * 3, progress=False) == [1, 1, 1]
     assert now.batch_score([{"x": 1}] * 3) == [1, 1, 1]  # not installed: none
-    with pytest.raises(ConfigError, match=r"pip install 'spangrade\[experiments\]'"):
+    with pytest.raises(ConfigError, match=r'pip install "spangrade\[experiments\]"'):
         now.batch_score([{"x": 1}], progress=True)
 
 

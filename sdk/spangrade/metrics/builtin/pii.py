@@ -57,7 +57,7 @@ def pii(
             default all of them.
         also: kinds on request as well: nl_bsn, uk_nhs, pl_pesel, de_steuer_id, in_aadhaar.
         exclude: kinds to leave out.
-        ner: also names of people and places (True, or ``["person"]``), which needs ``pip install 'spangrade[pii]'``.
+        ner: also names of people and places (True, or ``["person"]``), which needs ``pip install "spangrade[pii]"``.
         allow: texts that never count; one that begins with ``@`` stands for every address that ends so.
         known_from: fields of the Sample; what stands in one of them too is not counted.
         fields: the Sample's fields that are looked at.

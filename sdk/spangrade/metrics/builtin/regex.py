@@ -6,7 +6,7 @@ does so at each line); a structured value is searched as its JSON text.
 What it does not: anything beyond the characters. For words and phrases `keywords` is easier to get right.
 
 A pattern that would search for ever is stopped after a second and counts as an error, never as a match; this needs the package
-``regex`` (``pip install 'spangrade[rules]'``), whose syntax is Python's with additions. Without it Python's own engine is used,
+``regex`` (``pip install "spangrade[rules]"``), whose syntax is Python's with additions. Without it Python's own engine is used,
 which nothing can stop.
 
 Source: Python's ``re`` syntax. No threshold: 0 fails, 1 passes.

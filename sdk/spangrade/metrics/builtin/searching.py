@@ -111,6 +111,6 @@ def _engine() -> Any:
         once(
             "regex:unlimited",
             "patterns of metrics run without a time limit, since the package regex is not installed: "
-            "pip install 'spangrade[rules]'",
+            'pip install "spangrade[rules]"',
         )
         return None

@@ -9,7 +9,7 @@ counts like the ones a model asked for. A tool declared without a schema is chec
 
 Tools are read where they were traced (``gen_ai.tool.definitions``, OpenInference's ``llm.tools.*`` and the request's parameters) or
 given (``sg.set_context(tools=[...])``, ``tools=`` here), in the shapes of OpenAI, Anthropic, OpenTelemetry, MCP, Gemini and Bedrock. No
-call, or no declared tool: skipped. Arguments need ``pip install 'spangrade[schema]'``.
+call, or no declared tool: skipped. Arguments need ``pip install "spangrade[schema]"``.
 
 Source: the providers' tool interfaces; JSON Schema Draft 2020-12.
 """

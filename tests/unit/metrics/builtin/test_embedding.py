@@ -130,7 +130,7 @@ def test_a_missing_package_is_a_skip_that_names_the_command_and_is_looked_for_on
 
     model = MiniLM(load)
     for _ in range(3):
-        with pytest.raises(Skip, match=r"pip install 'spangrade\[local\]'.*onnxruntime"):
+        with pytest.raises(Skip, match=r'pip install "spangrade\[local\]".*onnxruntime'):
             model.embed(["a"])
     assert tries == [1]
 

@@ -202,7 +202,7 @@ def test_the_schema_tells_two_metrics_apart_and_so_does_its_depth() -> None:
 def test_without_the_extra_it_is_skipped_with_the_way_out(monkeypatch: pytest.MonkeyPatch, grade: Grade) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     metric = json_schema({"type": "object"})
-    with pytest.raises(Skip, match=r"pip install 'spangrade\[schema\]'"):
+    with pytest.raises(Skip, match=r'pip install "spangrade\[schema\]"'):
         grade(metric, output="{}")
 
 

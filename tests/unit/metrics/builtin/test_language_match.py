@@ -168,7 +168,7 @@ def test_an_application_that_narrows_its_own_identifier_changes_nothing(grade: G
 def test_without_the_extra_it_is_skipped_with_the_way_out(monkeypatch: pytest.MonkeyPatch, grade: Grade) -> None:
     monkeypatch.setattr(languages, "_identifier", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    with pytest.raises(Skip, match=r"pip install 'spangrade\[local\]'"):
+    with pytest.raises(Skip, match=r'pip install "spangrade\[local\]"'):
         grade(language_match(), input=EN, output=EN_ANSWER)
 
 

@@ -194,7 +194,7 @@ def test_wrong_prices_are_refused(prices: Any, sentence: str) -> None:
 
 def test_cost_without_the_extra_is_skipped_with_the_way_out(monkeypatch: pytest.MonkeyPatch, grade: Grade) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    with pytest.raises(Skip, match=r"pip install 'spangrade\[cost\]'"):
+    with pytest.raises(Skip, match=r'pip install "spangrade\[cost\]"'):
         grade(cost(), context=CALL)
 
 

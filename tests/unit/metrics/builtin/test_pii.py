@@ -177,7 +177,7 @@ def test_names_without_the_extra_are_skipped_with_the_way_out(monkeypatch: pytes
 
     monkeypatch.setattr(pii_names, "_model", None)
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(Skip, match=r"pip install 'spangrade\[pii\]'"):
+    with pytest.raises(Skip, match=r'pip install "spangrade\[pii\]"'):
         grade(pii(ner=True), output="Ada Lovelace lived in London.")
 
 
