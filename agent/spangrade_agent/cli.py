@@ -6,12 +6,16 @@ import signal
 import sys
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spangrade.errors import ConfigError
 from spangrade_agent.config import AgentConfig, check_listen, import_paths, read
 
+if TYPE_CHECKING:
+    from spangrade_agent.app import Agent
+
 EXIT_CONFIG = 2
+_EXTRA: Final = frozenset({"uvicorn", "httptools", "uvloop", "urllib3"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,22 +80,32 @@ def _listen(flag: str, value: str) -> str:
         raise ConfigError(f"{flag} {fault}") from None
 
 
-def _check(config: AgentConfig) -> int:
-    from spangrade_agent.app import Agent
+def _agent() -> "type[Agent]":
+    """What runs, which needs libraries that the SDK alone has not."""
+    try:
+        from spangrade_agent.app import Agent
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        raise ConfigError(
+            f'{fault.name} is not installed; the agent needs its extra: pip install "spangrade[agent]"'
+        ) from None
+    return Agent
 
-    agent = Agent(config)  # imports metrics, makes judges: what cannot work says so
+
+def _check(config: AgentConfig) -> int:
+    agent = _agent()(config)  # imports metrics, makes judges: what cannot work says so
     agent.stop(0.0)
     print(f"mode {config.mode}; evaluators: {', '.join(p.evaluator.info.name for p in agent.placed)}")
     return 0
 
 
 def _run(config: AgentConfig) -> int:
-    from spangrade_agent.app import Agent
-
+    make = _agent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     for noisy in ("uvicorn", "urllib3", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    agent = Agent(config)
+    agent = make(config)
     # Not an Event: its lock may be held by this very thread when the signal comes; a SimpleQueue's put is reentrant.
     stopping: SimpleQueue[None] = SimpleQueue()
     asked: list[int] = []

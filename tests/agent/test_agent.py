@@ -415,6 +415,22 @@ def test_a_configuration_that_cannot_work_is_said_in_words_with_exit_code_2(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["run"], ["check-config", "{file}"]])
+@pytest.mark.parametrize("gone", ["uvicorn", "urllib3"])
+def test_without_its_extra_the_agent_says_what_to_install(arguments: list[str], gone: str, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text("metrics: [overlap]\n")
+    program = (
+        f"import sys; sys.modules[{gone!r}] = None\nfrom spangrade_agent.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    filled = [argument.format(file=file) for argument in arguments]
+    command = [sys.executable, "-c", program, *filled]
+    done = subprocess.run(command, env=ENV, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    assert f'{gone} is not installed; the agent needs its extra: pip install "spangrade[agent]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_metric_beside_the_file_is_found_and_check_config_says_what_it_means(tmp_path: Path) -> None:
     (tmp_path / "acme_metrics.py").write_text(
         "import spangrade as sg\n\n@sg.metric\ndef cites(output):\n    return '[' in output\n"

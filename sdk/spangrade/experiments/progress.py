@@ -1,15 +1,23 @@
-"""The progress bar: on standard error, where a person looks at it, and only where tqdm is installed."""
+"""The progress bar: on standard error, where a person looks at it or somebody asked for it."""
 
 import sys
 from types import TracebackType
 from typing import Any
 
+from spangrade.errors import ConfigError
+
 
 class Progress:
-    """Counts runs. ``wanted``: True, False, or None for only where standard error is a terminal."""
+    """Counts runs.
+
+    Args:
+        title: stands before it.
+        total: how many runs there will be.
+        wanted: True, False, or None: where standard error is a terminal and tqdm is installed.
+    """
 
     def __init__(self, title: str, total: int, wanted: bool | None) -> None:
-        self._title, self._total = title, total
+        self._title, self._total, self._asked = title, total, wanted is True
         self._wanted = _is_terminal() if wanted is None else wanted
         self._bar: Any = None
         self._failed = 0
@@ -19,6 +27,10 @@ class Progress:
             try:
                 from tqdm import tqdm
             except ImportError:
+                if self._asked:
+                    raise ConfigError(
+                        'progress=True needs tqdm: pip install "spangrade[experiments]", or leave progress out'
+                    ) from None
                 return self
             self._bar = tqdm(total=self._total, desc=self._title, unit="run", file=sys.stderr, dynamic_ncols=True)
         return self

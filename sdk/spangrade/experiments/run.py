@@ -62,7 +62,8 @@ def evaluate(
         repeats: how often each item is run.
         baseline: results, or the path of saved ones, to compare with; the outcome is ``results.comparison``.
         name: of the experiment; default the task's name, else the dataset's.
-        progress: a progress bar on standard error; default only where that is a terminal. Needs tqdm.
+        progress: a progress bar on standard error. None: where that is a terminal and tqdm is installed (extra
+            ``experiments``); True: always; False: never.
         metadata: anything to keep with the results, such as a commit or a model's name.
         timeout: seconds that the task may take for one item; default any time. A plain function that takes longer is left
             behind on its thread.

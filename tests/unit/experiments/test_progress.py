@@ -36,11 +36,15 @@ def test_nothing_is_shown_where_nobody_looks_or_nobody_wants_it(monkeypatch: pyt
         assert shown is None or shown is closed or shown.getvalue() == ""
 
 
-def test_without_tqdm_the_run_goes_on_without_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tqdm_the_run_goes_on_without_a_bar_unless_one_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    run(True)
+    run(None)
     assert shown.getvalue() == ""
-    with progress.Progress("x", 1, True) as bar:
+    ran = []
+    with pytest.raises(sg.ConfigError, match=r"progress=True needs tqdm: pip install"):
+        sg.evaluate(["a"], ran.append, progress=True)
+    assert ran == []
+    with progress.Progress("x", 1, None) as bar:
         bar.advance(failed=False)
