@@ -10,8 +10,6 @@ held to the rules of typing: an int is a float too, a bool an int; numbers of nu
 infinities are no JSON (RFC 8259).
 """
 
-import math
-import numbers
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -20,12 +18,18 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Final, ForwardRef, Literal, TypeVar, Union, get_args, get_origin
 
-from spangrade._values import type_name
-
-Wrong = Callable[[Any, str], str]
+from spangrade.metrics.jsonvalue import (
+    MAX_DEPTH,
+    Wrong,
+    short,
+    wrong_any,
+    wrong_bool,
+    wrong_float,
+    wrong_int,
+    wrong_none,
+)
 
 ANY: Final = "any"
-_MAX_DEPTH: Final = 64  # of a value; deeper is no score, and the walk's own stack has an end
 _WAYS_OUT: Final[Mapping[str, str]] = {
     "set": "a list", "frozenset": "a list", "deque": "a list", "bytes": "str", "bytearray": "str",
     "complex": "a list of two floats", "Decimal": "float", "datetime": "str (isoformat())", "date": "str (isoformat())",
@@ -97,9 +101,9 @@ class _Reader:
 
     def read(self, given: Any) -> Shape:
         if given is Any:
-            return Shape(ANY, _any)
+            return Shape(ANY, wrong_any)
         if given is None or given is NoneType:
-            return Shape(NoneType, _none)
+            return Shape(NoneType, wrong_none)
         if isinstance(given, (str, ForwardRef)):
             return self._reference(given)
         if isinstance(given, TypeVar):
@@ -137,7 +141,7 @@ class _Reader:
 
         def wrong(value: Any, at: str) -> str:
             found = [part.wrong(value, at) for part in parts]
-            return "" if "" in found else f"{at} is {_short(value)}, none of {', '.join(_said(arg) for arg in args)}"
+            return "" if "" in found else f"{at} is {short(value)}, none of {', '.join(_said(arg) for arg in args)}"
 
         return Shape(("union", frozenset(part.key for part in parts)), wrong)
 
@@ -150,7 +154,7 @@ class _Reader:
         def wrong(value: Any, at: str) -> str:
             if isinstance(value, (str, int, bool, NoneType)) and (type(value), value) in pairs:
                 return ""
-            return f"{at} is {_short(value)}, not one of {', '.join(map(repr, values))}"
+            return f"{at} is {short(value)}, not one of {', '.join(map(repr, values))}"
 
         return Shape(("literal", pairs), wrong)
 
@@ -161,14 +165,14 @@ class _Reader:
 
         def wrong(value: Any, at: str) -> str:
             if not isinstance(value, (list, tuple)) or len(value) != len(items):
-                return f"{at} is {_short(value)}, not a tuple of {len(items)}"
+                return f"{at} is {short(value)}, not a tuple of {len(items)}"
             each = enumerate(zip(items, value, strict=True))
             return next((said for i, (shape, item) in each if (said := shape.wrong(item, f"{at}[{i}]"))), "")
 
         return Shape(("tuple", tuple(item.key for item in items)), wrong)
 
     def _dict(self, args: tuple[Any, ...]) -> Shape:
-        key, item = (self.read(args[0]), self.read(args[1])) if args else (Shape(str, _any), self.read(Any))
+        key, item = (self.read(args[0]), self.read(args[1])) if args else (Shape(str, wrong_any), self.read(Any))
         literal = isinstance(key.key, tuple) and key.key[0] == "literal"
         if key.key != ANY and not literal and not (isinstance(key.key, type) and issubclass(key.key, str)):
             raise TypeError(
@@ -177,10 +181,10 @@ class _Reader:
 
         def wrong(value: Any, at: str) -> str:
             if not isinstance(value, dict):
-                return f"{at} is {_short(value)}, not a dict"
+                return f"{at} is {short(value)}, not a dict"
             for name, held in value.items():
                 if not isinstance(name, str):
-                    return f"{at} has the key {_short(name)}, not a str"
+                    return f"{at} has the key {short(name)}, not a str"
                 if literal and (said := key.wrong(name, f"{at}'s key")):
                     return said
                 if said := item.wrong(held, f"{at}[{name!r}]"):
@@ -199,11 +203,11 @@ class _Reader:
 
         def wrong(value: Any, at: str) -> str:
             if not isinstance(value, dict):
-                return f"{at} is {_short(value)}, not a dict"
+                return f"{at} is {short(value)}, not a dict"
             if missing := sorted(required - value.keys()):
                 return f"{at} lacks {', '.join(map(repr, missing))}"
             if unknown := [name for name in value if name not in items]:
-                return f"{at} has the key {_short(unknown[0])}, which {_said(kind)} has not"
+                return f"{at} has the key {short(unknown[0])}, which {_said(kind)} has not"
             return next(
                 (said for name, held in value.items() if (said := items[name].wrong(held, f"{at}[{name!r}]"))), ""
             )
@@ -231,8 +235,8 @@ class _Reader:
         found: list[Shape] = []
 
         def wrong(value: Any, at: str) -> str:
-            if at.count("[") > _MAX_DEPTH:
-                return f"{at[:60]}... is nested more than {_MAX_DEPTH} deep"
+            if at.count("[") > MAX_DEPTH:
+                return f"{at[:60]}... is nested more than {MAX_DEPTH} deep"
             return found[0].wrong(value, at)
 
         self._alive.append(meant)
@@ -255,7 +259,7 @@ def _list(item: Shape, what: str = "list") -> Shape:
 
     def wrong(value: Any, at: str) -> str:
         if not isinstance(value, kinds):
-            return f"{at} is {_short(value)}, not a {what}"
+            return f"{at} is {short(value)}, not a {what}"
         return next((said for i, held in enumerate(value) if (said := item.wrong(held, f"{at}[{i}]"))), "")
 
     return Shape((what, item.key), wrong)
@@ -265,66 +269,16 @@ def _scalar(kind: type) -> Shape | None:
     if issubclass(kind, Enum):  # of text or numbers: json.dumps writes its value
         return Shape(kind, _instance(kind)) if issubclass(kind, (str, int, float)) else None
     if kind is bool:
-        return Shape(bool, _bool)
+        return Shape(bool, wrong_bool)
     if kind is int:
-        return Shape(int, _int)
+        return Shape(int, wrong_int)
     if kind is float:
-        return Shape(float, _float)
+        return Shape(float, wrong_float)
     return Shape(kind, _instance(kind)) if issubclass(kind, (str, int, float)) else None
 
 
 def _instance(kind: type) -> Wrong:
-    return lambda value, at: "" if isinstance(value, kind) else f"{at} is {_short(value)}, not {_said(kind)}"
-
-
-def _none(value: Any, at: str) -> str:
-    return "" if value is None else f"{at} is {_short(value)}, not None"
-
-
-def _bool(value: Any, at: str) -> str:
-    good = isinstance(value, bool) or type_name(value) in ("numpy.bool", "numpy.bool_")
-    return "" if good else f"{at} is {_short(value)}, not bool"
-
-
-def _int(value: Any, at: str) -> str:
-    # The exact types first: to ask an abstract class costs as much as all the rest.
-    return "" if type(value) is int or isinstance(value, numbers.Integral) else f"{at} is {_short(value)}, not int"
-
-
-def _float(value: Any, at: str) -> str:
-    if type(value) is float and -math.inf < value < math.inf:
-        return ""
-    if not isinstance(value, numbers.Real):
-        return f"{at} is {_short(value)}, not float"
-    if not isinstance(value, numbers.Integral) and not math.isfinite(value):
-        return f"{at} is {float(value)}, which JSON has no number for"
-    return ""
-
-
-def _any(value: Any, at: str) -> str:
-    if value is None or isinstance(value, (str, int)):
-        return ""
-    if isinstance(value, numbers.Real):
-        return _float(value, at)
-    if at.count("[") > _MAX_DEPTH:
-        return f"{at[:60]}... is nested more than {_MAX_DEPTH} deep"
-    if isinstance(value, (list, tuple)):
-        return next((said for i, held in enumerate(value) if (said := _any(held, f"{at}[{i}]"))), "")
-    if isinstance(value, dict):
-        for name, held in value.items():
-            if not isinstance(name, str):
-                return f"{at} has the key {_short(name)}, not a str"
-            if said := _any(held, f"{at}[{name!r}]"):
-                return said
-        return ""
-    return f"{at} is {_short(value)}, which JSON has no form for"
-
-
-def _short(value: Any) -> str:
-    """A value for a message: small numbers and words as they are, everything else by its type. It may be a secret, or long."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return repr(value)[:40] if not isinstance(value, int) or abs(value) < 10**20 else "a large int"
-    return f"a {type_name(value).removeprefix('builtins.')}"
+    return lambda value, at: "" if isinstance(value, kind) else f"{at} is {short(value)}, not {_said(kind)}"
 
 
 def _said(given: Any) -> str:

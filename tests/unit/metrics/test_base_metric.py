@@ -376,7 +376,7 @@ def test_values_become_value_label_structured_or_nothing() -> None:
         (Report, {"total": 1, "parts": [{"total": "x"}]}, r"M\['parts'\]\[0\]\['total'\] is a str"),
         (Literal["a"], "b", "not one of 'a'"),
         (int | None, "x", "none of int, None"),
-        (Any, [object()], r"M\[0\] is a object, which JSON has no form for"),
+        (Any, [object()], r"M\[0\] is an object, which JSON has no form for"),
         (tuple[int, int], (1,), "not a tuple of 2"),
         (bool, 1, "M is 1, not bool"),
         (Json, [{1}], "none of"),
