@@ -133,11 +133,14 @@ def register_metric(cls: Any = None, /, *, name: str | None = None, catalog: Cat
     ``name`` itself. ``catalog``: any `Catalog`; default `MetricsCatalog`.
 
     Raises:
-        TypeError: it stands above something that is no metric's class.
+        TypeError: it stands above something that is no metric's class, or ``catalog`` is none.
         ConfigError: the name is another's.
     """
     if cls is not None and not isinstance(cls, type):
-        raise TypeError(f"@register_metric stands above a class; write @register_metric(name={cls!r}) to give a name")
+        way = f"; write @register_metric(name={cls!r}) to give a name" if isinstance(cls, str) else f", not {cls!r}"
+        raise TypeError(f"@register_metric stands above a class{way}")
+    if catalog is not None and not hasattr(catalog, "register"):
+        raise TypeError(f"@register_metric: catalog {catalog!r} is no catalog: it has no register(cls, name=None)")
 
     def register(metric: Any) -> Any:
         into: Any = MetricsCatalog if catalog is None else catalog

@@ -318,3 +318,21 @@ def test_a_missing_extra_is_told_by_what_this_distribution_requires(monkeypatch:
     assert lookup.missing_extra("no_such_extra") == ""
     monkeypatch.setattr(lookup, "requires", not_installed)
     assert lookup.missing_extra("schema") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("words", r"write @register_metric\(name='words'\) to give a name"),
+        (3, "stands above a class, not 3"),
+        (len, "stands above a class, not <built-in function len>"),
+    ],
+)
+def test_what_stands_under_the_decorator_and_is_no_class_is_named(given: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        sg.register_metric(given)
+
+
+def test_a_catalog_that_is_none_is_refused_where_the_decorator_stands() -> None:
+    with pytest.raises(TypeError, match="catalog 'shop' is no catalog: it has no register"):
+        sg.register_metric(catalog="shop")  # type: ignore[call-overload]
