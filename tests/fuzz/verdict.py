@@ -30,7 +30,9 @@ def one(data: bytes) -> None:
     parts = []
     for _ in range(given.ConsumeIntInRange(0, 12)):
         word = given.ConsumeBool()
-        parts.append(given.PickValueInList(list(WORDS)) if word else given.ConsumeUnicode(given.ConsumeIntInRange(0, 40)))
+        parts.append(
+            given.PickValueInList(list(WORDS)) if word else given.ConsumeUnicode(given.ConsumeIntInRange(0, 40))
+        )
     graded = given.ConsumeUnicode(40)
     try:
         reasoning, grade = read_verdict("".join(parts), finish, scale, refusal=refusal, graded=graded)
