@@ -12,7 +12,8 @@ PROJECT = {
     "name": "spangrade",
     "dependencies": ["opentelemetry-sdk>=1.40,<2", "pyyaml>=6", "any"],
     "optional-dependencies": {"agent": ["urllib3>=2.0.7", "uvloop>=0.19 ; platform_system != 'Windows'"],
-                              "dev": ["spangrade[agent]", "pytest>=8"]},
+                              "local": ["numpy>=1.26"], "other": ["unwanted"],
+                              "dev": ["spangrade[agent, local]", "pytest>=8"]},
 }  # fmt: skip
 
 
@@ -62,7 +63,8 @@ def test_the_oldest_libraries_are_the_series_of_pyprojects_lower_bounds_and_the_
         "uvloop==0.19.*",
     )
     wanted = versions.requirements(PROJECT)
-    assert "pytest>=8" in wanted
+    assert {"pytest>=8", "numpy>=1.26", "urllib3>=2.0.7"} <= set(wanted)
+    assert "unwanted" not in wanted
     assert "hatchling" in wanted
     assert not [line for line in wanted if line.startswith("spangrade")]
 

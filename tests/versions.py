@@ -102,10 +102,20 @@ def _probe(python: Path) -> tuple[str, str]:
 
 
 def requirements(project: dict[str, Any]) -> list[str]:
-    """What the package asks for, with its agent and dev extras, and what builds it; not itself."""
+    """What the package asks for, with its dev extra and those that this names, and what builds it; not itself."""
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["agent"], *extras["dev"], "hatchling"]
-    return [line for line in wanted if not line.startswith(f"{project['name']}[")]
+    wanted = [*project["dependencies"], "hatchling"]
+    todo, seen = ["dev"], set()
+    while todo:
+        extra = todo.pop()
+        if extra in seen:
+            continue
+        seen.add(extra)
+        for line in extras[extra]:
+            named = re.fullmatch(rf"{project['name']}\[([\w,\s-]+)\]", line)
+            todo += [name.strip() for name in named[1].split(",")] if named is not None else []
+            wanted += [line] if named is None else []
+    return list(dict.fromkeys(wanted))
 
 
 def oldest(project: dict[str, Any]) -> tuple[str, ...]:
