@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional bench-metrics fuzz clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional bench-metrics bench-judges fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -67,6 +67,10 @@ bench-metrics: $(VENV)/.stamp-dev
 
 bench-plumbing: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.metrics_plumbing $(ARGS)
+
+# What one process gets out of a judge's endpoint, and what that costs the application; about two minutes.
+bench-judges: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.judges $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -69,7 +69,7 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
                 info,
                 Selector(info, p.policy, clock),
                 Budget(p.policy.budget_of(CALLS), clock),
-                Turn(info.name, timeout, limit, loop_limit, gate=gate),
+                Turn(info.name, timeout, limit, max(loop_limit, limit) if gate is not None else loop_limit, gate=gate),
                 partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,
                 judge,
                 remote,
