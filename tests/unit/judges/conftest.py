@@ -16,7 +16,7 @@ from spangrade.judges.providers.retry import RetryPolicy
 
 ENVIRONMENT = (
     *(f"SPANGRADE_JUDGE_{name}" for name in ("MODEL", "BASE_URL", "API_KEY", "API_KEY_FILE", "PROVIDER", "HEADERS")),
-    *(f"SPANGRADE_JUDGE_{name}" for name in ("CA_FILE", "PROXY")),
+    *(f"SPANGRADE_JUDGE_{name}" for name in ("CA_FILE", "PROXY", "MAX_CONCURRENCY")),
     "LLM_MODEL",
     *(name for vendor in VENDORS.values() for name in (*vendor.keys, *vendor.urls)),
     "HTTP_PROXY",
