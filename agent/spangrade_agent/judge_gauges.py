@@ -1,5 +1,6 @@
 """Judges on ``/metrics``: their money, and how the endpoints of their models stand."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from spangrade.delivery.instruments import CIRCUITS
@@ -27,7 +28,17 @@ def judge_gauges(ledger: Ledger) -> Sequence[Gauge]:
         "concurrency_in_flight": ("Calls to an endpoint of judges that are under way", lambda s: s.in_flight),
         "circuit": ("Of an endpoint of judges: 0 closed, 1 half open, 2 open", lambda s: CIRCUITS[s.circuit]),
     }
+
+    def by_result() -> Mapping[Labels, float]:
+        found: Counter[Labels] = Counter()
+        for counts in ledger.snapshot().values():
+            for result, n in counts.canaries.items():
+                found[("evaluator", counts.name), ("result", result)] += n
+        return found
+
+    canaries = "Samples with a known verdict that a judge was asked about"
     return [
+        Gauge("spangrade_judge_canaries_total", canaries, "counter", by_result),
         *(
             Gauge(f"spangrade_judge_{amount}_usd", f"US dollars {said} in this window", "gauge", by_judge(amount))
             for amount, said in money.items()

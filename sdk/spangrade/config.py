@@ -90,6 +90,8 @@ class LiveEntry(Strict):
     min_per_minute: float | None = None
     group: str | None = None
     price: dict[str, float] | None = None
+    canaries: list[dict[str, Any]] | None = None
+    canary_rate: float | None = None
     budget: dict[str, float] | None = None
     target: str = "root"
 

@@ -15,7 +15,8 @@ from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
 from spangrade.samples.reading import Call
 from spangrade.scoring.clock import Clock
-from spangrade.scoring.job import Ended, Job
+from spangrade.scoring.ended import Ended
+from spangrade.scoring.job import Job
 from spangrade.scoring.jobs import Jobs, Surroundings
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.records import records_of

@@ -1,10 +1,13 @@
 """Which judges grade production traffic, and how often. The policy stands beside the judge, not in its `config()`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from spangrade.errors import ConfigError
+from spangrade.judges import checks
+from spangrade.judges.canary import DEFAULT_RATE
+from spangrade.judges.canary import canaries as read_canaries
 from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.prices import unpriced
@@ -25,6 +28,8 @@ def live(
     min_per_minute: float | None = None,
     group: str | None = None,
     price: Mapping[str, float] | None = None,
+    canaries: Iterable[Mapping[str, Any]] = (),
+    canary_rate: float = DEFAULT_RATE,
 ) -> Placed:
     """The judge, placed on production traffic.
 
@@ -37,6 +42,9 @@ def live(
 
         price: of the judge's model, in US dollars per million tokens, ``{"input": 0.4, "output": 1.6}``; by default that of
             the installed list (extra ``cost``).
+        canaries: samples whose verdict is known, ``{"input": ..., "output": ..., "verdict": "fail"}``. One of them is graded
+            beside a share ``canary_rate`` of what is graded, within the same ceilings; nothing is emitted but the counter
+            ``spangrade.judge.canaries`` (right, wrong, error, unasked).
 
     Raises:
         ConfigError: not a judge, or an argument that cannot work.
@@ -54,9 +62,10 @@ def live(
                 f"sg.live: {judge.info.name!r} is no LlmJudge, so it takes no target; make it with its target"
             )
         judge = judge.with_target(target)
-    return Placed(
-        judge, Policy(DEFAULT_JUDGE_RATE if rate is None else rate, when, max_per_minute, budget, min_per_minute, group)
-    )
+    policy = Policy(DEFAULT_JUDGE_RATE if rate is None else rate, when, max_per_minute, budget, min_per_minute, group)
+    what = f"judge {judge.info.name!r}"
+    share = checks.number(canary_rate, 0, 1, f"{what}: canary_rate")
+    return Placed(judge, policy, canaries=read_canaries(canaries, what), canary_rate=share)
 
 
 def place(judge: Any) -> Placed:

@@ -138,6 +138,8 @@ class Placed:
     evaluator: Any  # an Evaluator; Any keeps the protocol's runtime check out of the hot path
     policy: Policy = Policy()
     match: Mapping[str, str] = field(default_factory=dict)
+    canaries: tuple[Any, ...] = ()  # of `spangrade.judges.canary`; ``canary_rate``: beside this share of what is graded
+    canary_rate: float = 0.0
 
     def applies_to(self, resource: Mapping[str, Any]) -> bool:
         """Whether a span of this resource is one to grade."""

@@ -1,7 +1,7 @@
 """One sample's way through both lanes: its metrics, then the judges chosen for it."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,27 +14,14 @@ from spangrade.model.outcome import Outcome, SpanRef
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 from spangrade.samples.reading import Call
-from spangrade.scoring.purse import Purse, cost_of
+from spangrade.scoring.asking import ask_judge
+from spangrade.scoring.ended import Ended
 from spangrade.scoring.redaction import Redact, redacted
 from spangrade.scoring.seam import Ticket
 from spangrade.scoring.seats import Seat
 from spangrade.scoring.selection import NOT_MET, Selection
 from spangrade.scoring.turn import Turn
 from spangrade.semconv import CONVERSATION_ID, SESSION_ID
-
-
-@dataclass(slots=True)  # not frozen: there is one for every pair, and that costs three times as much
-class Ended:
-    """How a pair ended. ``verdict``: what it gave; of an *error*, one that has only failures, if any. ``details``: wire
-    attributes of an error that has no verdict."""
-
-    outcome: Outcome
-    reason: str = ""
-    verdict: Verdict | None = None
-    error_type: str | None = None
-    message: str = ""
-    duration_s: float | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Owner(Protocol):
@@ -204,31 +191,7 @@ class PairStep:
         if info.kind == "llm":
             sample = self.job.sample_for_judges()
             _check_required(info, sample)
-        if seat.purse is not None:
-            return self._paid(seat.purse, sample)
-        if not seat.budget.take():  # last of all: what is skipped costs nothing
-            return Ended(Outcome.OVER_BUDGET, "calls")
-        return seat.evaluate(sample)
-
-    def _paid(self, purse: Purse, sample: Sample) -> Any:
-        """Ask a judge whose money is counted: the most that it can cost is held before, and what it did cost taken after."""
-        most = self.seat.placed.evaluator.most(sample)
-        held = None if most is None else purse.reserve(most, self.turn.timeout_s)
-        if held is None:
-            return Ended(Outcome.OVER_BUDGET, "usd")
-        spent: float | None = 0.0
-        try:
-            if not self.seat.budget.take():
-                return Ended(Outcome.OVER_BUDGET, "calls")
-            spent = None
-            result = self.seat.evaluate(sample)
-            spent = cost_of(result)
-            return result
-        except BaseException as fault:
-            spent = cost_of(fault)
-            raise
-        finally:
-            purse.settle(held, spent)
+        return ask_judge(seat, sample)  # last of all: what is skipped costs nothing
 
     def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
         """The evaluator came back."""

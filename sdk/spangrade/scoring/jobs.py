@@ -13,8 +13,10 @@ from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.scoring.canaries import CanaryStep, due
 from spangrade.scoring.clock import Clock
-from spangrade.scoring.job import Ended, Job, PairStep
+from spangrade.scoring.ended import Ended
+from spangrade.scoring.job import Job, PairStep
 from spangrade.scoring.loop import LoopLane
 from spangrade.scoring.open_pairs import OpenPairs
 from spangrade.scoring.outcomes import Ledger
@@ -173,6 +175,12 @@ class Jobs:
             step = PairStep(job, seat, selection)
             if not self._judges.submit([step]):
                 self._drop([step])
+                continue
+            canary = due(seat, job.call.span.trace_id, job.call.span.trace_state)
+            if canary is not None:
+                beside = CanaryStep(seat, canary, self._ledger)
+                if not self._judges.submit([beside]):
+                    beside.gave_up("queue_full", 0.0)
 
     def pair_ended(self, job: Job, seat: Seat, selection: Selection, ended: Ended) -> None:
         """The one counted end of a pair; then the span waits for one less."""

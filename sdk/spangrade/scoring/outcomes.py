@@ -31,6 +31,7 @@ class Counts:
     delivered: Counter[str] = field(default_factory=Counter)
     undelivered: Counter[str] = field(default_factory=Counter)
     also: Counter[str] = field(default_factory=Counter)
+    canaries: Counter[str] = field(default_factory=Counter)  # right, wrong, error, unasked
 
     def of(self, outcome: Outcome) -> int:
         """How many pairs ended as ``outcome``, for whatever reason."""
@@ -104,6 +105,11 @@ class Ledger:
         with self._lock:
             self._of(evaluator).also[carrier] += 1
 
+    def canary(self, evaluator: EvaluatorInfo, result: str) -> None:
+        """A sample whose verdict is known was graded, or was not."""
+        with self._lock:
+            self._of(evaluator).canaries[result] += 1
+
     def close(self, reason: str) -> None:
         """Nothing will be exported any more: what is still in flight could not leave."""
         with self._lock:
@@ -115,7 +121,15 @@ class Ledger:
         """A consistent copy, by evaluator key."""
         with self._lock:
             return {
-                key: Counts(c.name, c.met, c.outcomes.copy(), c.delivered.copy(), c.undelivered.copy(), c.also.copy())
+                key: Counts(
+                    c.name,
+                    c.met,
+                    c.outcomes.copy(),
+                    c.delivered.copy(),
+                    c.undelivered.copy(),
+                    c.also.copy(),
+                    c.canaries.copy(),
+                )
                 for key, c in self._counts.items()
             }
 

@@ -3,7 +3,8 @@
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.model.score import Graded
-from spangrade.scoring.job import Ended, Job
+from spangrade.scoring.ended import Ended
+from spangrade.scoring.job import Job
 from spangrade.scoring.selection import Selection
 
 

@@ -1,0 +1,43 @@
+"""A judge is asked within its ceilings: of calls, and of money."""
+
+from typing import Any
+
+from spangrade.model.outcome import Outcome
+from spangrade.model.sample import Sample
+from spangrade.scoring.ended import Ended
+from spangrade.scoring.purse import Purse, cost_of
+from spangrade.scoring.seats import Seat
+
+
+def ask_judge(seat: Seat, sample: Sample) -> Any:
+    """The judge's verdict (or an awaitable of it), or an `Ended` when a ceiling is reached; what is not asked costs nothing.
+
+    Raises:
+        Skip, JudgeError: the judge's.
+    """
+    if seat.purse is not None:
+        return _paid(seat, seat.purse, sample)
+    if not seat.budget.take():
+        return Ended(Outcome.OVER_BUDGET, "calls")
+    return seat.evaluate(sample)
+
+
+def _paid(seat: Seat, purse: Purse, sample: Sample) -> Any:
+    """The most that it can cost is held before, and what it did cost taken after."""
+    most = seat.placed.evaluator.most(sample)
+    held = None if most is None else purse.reserve(most, seat.turn.timeout_s)
+    if held is None:
+        return Ended(Outcome.OVER_BUDGET, "usd")
+    spent: float | None = 0.0
+    try:
+        if not seat.budget.take():
+            return Ended(Outcome.OVER_BUDGET, "calls")
+        spent = None
+        result = seat.evaluate(sample)
+        spent = cost_of(result)
+        return result
+    except BaseException as fault:
+        spent = cost_of(fault)
+        raise
+    finally:
+        purse.settle(held, spent)
