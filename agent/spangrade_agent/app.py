@@ -28,6 +28,7 @@ from spangrade_agent.carriers import AgentCarriers
 from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
 from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.health import Gauge, Labels, admin_app
+from spangrade_agent.held_gauges import queue_gauges, store_gauges
 from spangrade_agent.http_server import HttpServer
 from spangrade_agent.judge_gauges import judge_gauges
 from spangrade_agent.page.app import page_app
@@ -267,42 +268,8 @@ class Agent:
             return {(("signal", signal), ("answer", kind.value)): n for (signal, kind), n in list(refused.items())}
 
         told = Gauge("spangrade_requests_refused_total", "Requests the destination refused", "counter", by_answer)
-        return [*rows, told, *self._queue_gauges(), *self._store_gauges(), *judge_gauges(self.ledger)]
-
-    def _store_gauges(self) -> Sequence[Gauge]:
-        store = self.store
-        if store is None:
-            return []
-
-        def left() -> Mapping[Labels, float]:
-            return {(("reason", reason),): count for reason, count in store.stats().left.items()}
-
-        return [
-            Gauge("spangrade_store_samples", "Samples kept for the page", "gauge", lambda: store.stats().samples),
-            Gauge("spangrade_store_bytes", "Memory of the samples kept", "gauge", lambda: store.stats().bytes),
-            Gauge("spangrade_store_left_total", "Samples let go, by reason", "counter", left),
-        ]
-
-    def _queue_gauges(self) -> Sequence[Gauge]:
-        """The queues to the destination, by signal: ``queued = pending + sent + rejected + dropped``."""
         queues = dict(zip(("traces", "logs"), self._queues, strict=False))
-
-        def each(read: Callable[[ForwardQueue], float]) -> Callable[[], Mapping[Labels, float]]:
-            return lambda: {(("signal", name),): read(queue) for name, queue in queues.items()}
-
-        def dropped() -> Mapping[Labels, float]:
-            return {
-                (("signal", name), ("reason", reason)): count
-                for name, queue in queues.items()
-                for reason, count in queue.counts().dropped.items()
-            }
-
-        return [
-            Gauge("spangrade_queue_bytes", "Bytes on their way", "gauge", each(lambda q: q.pending_bytes)),
-            Gauge("spangrade_queue_items_total", "Items put", "counter", each(lambda q: q.counts().queued)),
-            Gauge("spangrade_queue_sent_total", "Items that arrived", "counter", each(lambda q: q.counts().sent)),
-            Gauge("spangrade_queue_dropped_total", "Items given up", "counter", dropped),
-        ]
+        return [*rows, told, *queue_gauges(queues), *store_gauges(self.store), *judge_gauges(self.ledger)]
 
 
 def _files(tls: Tls | None) -> tuple[str, str] | None:

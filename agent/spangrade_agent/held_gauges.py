@@ -1,0 +1,43 @@
+"""What the agent holds, on ``/metrics``: samples for the page, and what is on its way to the destination."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from spangrade_agent.forward import ForwardQueue
+from spangrade_agent.health import Gauge, Labels
+from spangrade_agent.store import SampleStore
+
+
+def store_gauges(store: SampleStore | None) -> Sequence[Gauge]:
+    """Samples kept, their memory, and those let go by reason; none without a store."""
+    if store is None:
+        return []
+
+    def left() -> Mapping[Labels, float]:
+        return {(("reason", reason),): count for reason, count in store.stats().left.items()}
+
+    return [
+        Gauge("spangrade_store_samples", "Samples kept for the page", "gauge", lambda: store.stats().samples),
+        Gauge("spangrade_store_bytes", "Memory of the samples kept", "gauge", lambda: store.stats().bytes),
+        Gauge("spangrade_store_left_total", "Samples let go, by reason", "counter", left),
+    ]
+
+
+def queue_gauges(queues: Mapping[str, ForwardQueue]) -> Sequence[Gauge]:
+    """The queues to the destination, by signal: ``queued = pending + sent + rejected + dropped``."""
+
+    def each(read: Callable[[ForwardQueue], float]) -> Callable[[], Mapping[Labels, float]]:
+        return lambda: {(("signal", name),): read(queue) for name, queue in queues.items()}
+
+    def dropped() -> Mapping[Labels, float]:
+        return {
+            (("signal", name), ("reason", reason)): count
+            for name, queue in queues.items()
+            for reason, count in queue.counts().dropped.items()
+        }
+
+    return [
+        Gauge("spangrade_queue_bytes", "Bytes on their way", "gauge", each(lambda q: q.pending_bytes)),
+        Gauge("spangrade_queue_items_total", "Items put", "counter", each(lambda q: q.counts().queued)),
+        Gauge("spangrade_queue_sent_total", "Items that arrived", "counter", each(lambda q: q.counts().sent)),
+        Gauge("spangrade_queue_dropped_total", "Items given up", "counter", dropped),
+    ]
