@@ -33,7 +33,7 @@ TESTS = ("tests/unit", "tests/property")
 AT_ONCE = 2
 PIP = ("venv/bin/python", "-m", "pip", "--disable-pip-version-check")
 INSTALL_TIMEOUT = 20 * 60.0
-TEST_TIMEOUT = 20 * 60.0
+TEST_TIMEOUT = 45 * 60.0
 # Tells an interpreter from a shim that points nowhere, and one that can make a venv from one that cannot.
 PROBE = "import sys, venv, ensurepip; print('.'.join(map(str, sys.version_info[:3])))"
 
