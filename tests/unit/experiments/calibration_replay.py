@@ -82,7 +82,9 @@ WICE_LEVELS: Final = {"supported": 5, "partially_supported": 3, "not_supported":
 #: People's labels of the 100 claims, in the order in which the recorded prompts ask about them: supported, partially, not. The
 #: judgements are of WiCE's test split, and the shared data has the dev split's labels only. Annotations of the WiCE authors, under
 #: ODC-BY 1.0: ryokamoi/wice, code_and_resources/entailment_inputs/oracle_chunks/claim/test.jsonl; their own count of these
-#: hundred (label_distribution in test.entailment_score.evaluation.json) is 22, 73 and 5.
+#: hundred (label_distribution in test.entailment_score.evaluation.json) is 22, 73 and 5. 98 were read there; those of claims 73 and 87
+#: could not be, and follow from that count, the authors' scores of GPT-4, and how often GPT-3.5 agrees: for these two (6 of
+#: 300 judgements) the kappas that come out are no evidence of their own.
 _WICE_PEOPLE: Final = (
     "PPPPSPPPSSPPPPPPSPPPPNPSSPPNPPNPPPPPSSPSPPPSPPPSPPSPPPSPPPPPPPPPPSPPPPPPPPPPPNPSPSPPPPNPSPPSSSPSSPPP"
 )
