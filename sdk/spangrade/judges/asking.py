@@ -139,6 +139,10 @@ class Asked(ABC):
         """Those of all endpoints that are asked."""
         return [] if self.gate is None else [self.gate]
 
+    def without_cache(self) -> Self:
+        """A copy that asks, whatever was said before."""
+        return self.asked(cache=None)
+
     @property
     def price(self) -> Price | None:
         """What the judge's model costs: as `with_price` said, else by the installed list; None without a model."""

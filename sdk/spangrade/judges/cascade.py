@@ -1,6 +1,6 @@
 """`Cascade`: a cheap judge first, a strong one where the cheap one is in doubt, and a person where both are."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from spangrade import semconv
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.judge import LlmJudge
+from spangrade.judges.prices import cost_of
 from spangrade.judges.providers import Endpoint
 from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, hash_config
 from spangrade.model.gate import Gate
@@ -20,7 +21,6 @@ DEFAULT_MARGIN: Final = 0.25
 _SUMMED: Final = (
     semconv.JUDGE_INPUT_TOKENS,
     semconv.JUDGE_OUTPUT_TOKENS,
-    semconv.JUDGE_COST,
     semconv.JUDGE_REPAIRS,
 )
 
@@ -127,6 +127,10 @@ class Cascade:
         """A copy that grades another target."""
         return self._mapped(lambda judge: judge.with_target(target))
 
+    def without_cache(self) -> "Cascade":
+        """A copy whose judges ask, whatever was said before."""
+        return self._mapped(LlmJudge.without_cache)
+
     def with_pinned_model(self) -> "Cascade":
         """A copy whose judges' models no longer follow the environment; see `LlmJudge.with_pinned_model`."""
         return self._mapped(LlmJudge.with_pinned_model)
@@ -161,17 +165,17 @@ class Cascade:
         missing = sample.missing(self.info.requires)  # before anybody is asked, and paid
         if missing:
             raise Skip(f"nothing in {', '.join(missing)}")
-        details: list[Mapping[str, Any]] = []
+        ends: list[Verdict | JudgeError] = []
         opinions: list[_Opinion] = []
         escalated: list[str] = []
         for stage in self.stages:
-            opinion = self._ask(stage, sample, details)
+            opinion = self._ask(stage, sample, ends)
             opinions.append(opinion)
             if opinion.doubt is None or opinion.doubt not in self.escalate:
                 break
             escalated.append(opinion.doubt)
         last = opinions[-1]
-        known: dict[str, Any] = {**_sum(details), semconv.JUDGE_STAGE: len(opinions)}
+        known: dict[str, Any] = {**_sum(ends), semconv.JUDGE_STAGE: len(opinions)}
         if escalated:
             known[semconv.JUDGE_ESCALATED] = tuple(escalated)
         in_doubt = len(escalated) == len(self.stages)
@@ -183,15 +187,15 @@ class Cascade:
         label = PASS if last.passed else FAIL
         return Verdict((Graded(self.name, last.score, label, last.passed, last.explanation),), FrozenDict(known))
 
-    def _ask(self, stage: Sequence[LlmJudge], sample: Sample, details: list[Mapping[str, Any]]) -> _Opinion:
+    def _ask(self, stage: Sequence[LlmJudge], sample: Sample, ends: list[Verdict | JudgeError]) -> _Opinion:
         found: list[Graded] = []
         for judge in stage:
             try:
                 verdict = judge.evaluate(sample)
             except JudgeError as fault:
-                details.append(fault.details)
+                ends.append(fault)
                 return _Opinion(doubt="error", fault=fault, explanation=f"{fault.kind}: {fault}")
-            details.append(verdict.details)
+            ends.append(verdict)
             found.append(verdict.scores[0])
         values = [graded.value for graded in found if graded.value is not None]
         score = sum(values) / len(values)
@@ -218,15 +222,21 @@ class Cascade:
         )
 
 
-def _sum(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Those of the last judge that answered, with the tokens and costs of all; absent when one of them did not say."""
-    said = [one for one in details if one]
+def _sum(ends: Sequence[Verdict | JudgeError]) -> dict[str, Any]:
+    """The details of the last judge that answered, with the tokens and costs of all; absent when one of them did not say."""
+    said = [end.details for end in ends if end.details]
     known: dict[str, Any] = dict(said[-1]) if said else {}
     for name in _SUMMED:
         values = [one[name] for one in said if name in one]
         known.pop(name, None)
         if values and (len(values) == len(said) or name == semconv.JUDGE_REPAIRS):
             known[name] = sum(values)
+    known.pop(semconv.JUDGE_COST, None)
+    costs = [cost_of(end) for end in ends]
+    if None not in costs:
+        known[semconv.JUDGE_COST] = sum(cost for cost in costs if cost is not None)
+    if not all(end.details.get(semconv.JUDGE_CACHED) for end in ends):
+        known.pop(semconv.JUDGE_CACHED, None)
     return known
 
 

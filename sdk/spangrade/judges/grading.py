@@ -8,7 +8,7 @@ from typing import Any, Final
 from spangrade import semconv
 from spangrade._suppress import evaluator_scope
 from spangrade.errors import JudgeError
-from spangrade.judges.prices import Price
+from spangrade.judges.prices import Price, cost_of
 from spangrade.judges.prompt import REPAIR, Prompt
 from spangrade.judges.providers import JudgeClient, JudgeReply, JudgeRequest, Message
 from spangrade.judges.scale import Scale
@@ -56,6 +56,7 @@ def grade(
     messages = (Message("system", prompt.system), Message("user", prompt.user))
     replies: list[JudgeReply] = []
     repairs = 0
+    in_vain = False  # a call was sent and gave no reply: it may have been billed, so that the cost is not known
 
     def ask(room: int, *more: Message) -> Grading:
         left = max(deadline - time.monotonic(), 0.0)
@@ -80,10 +81,11 @@ def grade(
                     ask(MORE_TOKENS) if truncated else ask(MAX_TOKENS, Message("user", REPAIR.format(form=scale.form)))
                 )
             except JudgeError as second:
+                in_vain = len(replies) == 1 and cost_of(second) is None
                 raise (second if truncated and second.kind != "timeout" else first) from None
     except JudgeError as fault:
         if replies:
-            fault.details = _details(replies, model, prompt, repairs, price)
+            fault.details = _details(replies, model, prompt, repairs, None if in_vain else price)
         raise
 
 

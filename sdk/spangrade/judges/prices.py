@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
-from spangrade.errors import ConfigError
+from spangrade._guard import guard
+from spangrade.errors import ConfigError, JudgeError
+from spangrade.model.score import Skip
+from spangrade.semconv import JUDGE_CACHED, JUDGE_COST
 
 _MILLION: Final = 1_000_000
 
@@ -59,11 +62,12 @@ class ListPrice:
             return None
         vendor, slash, rest = self._model.partition("/")
         usage = prices.Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-        for model, whose in ((self._model, None), *([(rest, vendor)] if slash else [])):
-            try:
-                return float(prices.calc_price(usage, model, provider_id=whose).total_price)
-            except (LookupError, ValueError):
-                continue
+        with guard("judge.price"):  # a fault in the list costs no verdict
+            for model, whose in ((self._model, None), *([(rest, vendor)] if slash else [])):
+                try:
+                    return float(prices.calc_price(usage, model, provider_id=whose).total_price)
+                except (LookupError, ValueError):
+                    continue
         return None
 
 
@@ -83,3 +87,15 @@ def unpriced(model: str) -> ConfigError:
         f"no price is known for the judge's model {model!r}, so a budget in US dollars cannot be kept; give it, as in "
         f"sg.live(judge, price={{'input': 0.4, 'output': 1.6}}) per million tokens{hint}"
     )
+
+
+_NOBODY_WORKED: Final = frozenset({"configuration", "connection", "circuit_open", "rate_limited", "http_status"})
+
+
+def cost_of(end: object) -> float | None:
+    """What a judge's verdict or error says that it did cost, in US dollars; None where it does not: then it may be the most."""
+    details = getattr(end, "details", None) or {}
+    if JUDGE_COST in details:
+        return float(details[JUDGE_COST])
+    unasked = isinstance(end, JudgeError) and not details and end.kind in _NOBODY_WORKED
+    return 0.0 if details.get(JUDGE_CACHED) or unasked or isinstance(end, Skip) else None

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from spangrade.judges.prices import cost_of
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
 from spangrade.scoring.ended import Ended
-from spangrade.scoring.purse import Purse, cost_of
+from spangrade.scoring.purse import Purse
 from spangrade.scoring.seats import Seat
 
 

@@ -1,6 +1,6 @@
 """Canaries on their way through the judges' lane: no pair and no score, only a count of whether the judge was right."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from spangrade._switches import scoring_stopped
@@ -41,7 +41,11 @@ class CanaryStep:
 
     def run(self) -> Any:
         """Runs on a lane's thread."""
-        return None if scoring_stopped() else ask_judge(self.seat, self.canary.sample)
+        if scoring_stopped():
+            return None
+        judge = self.seat.placed.evaluator
+        fresh = judge.without_cache() if hasattr(judge, "without_cache") else judge  # as it is now, not as it was
+        return ask_judge(replace(self.seat, evaluate=fresh.evaluate), self.canary.sample)
 
     def done(self, result: Any, fault: BaseException | None, _duration_s: float) -> None:
         """The judge came back."""

@@ -6,22 +6,17 @@ died expires. Hours and days are UTC's. Amounts are whole billionths of a dollar
 """
 
 import math
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spangrade._log import once
-from spangrade.errors import JudgeError
-from spangrade.model.score import Skip
 from spangrade.scoring.clock import Clock
-from spangrade.semconv import JUDGE_CACHED, JUDGE_COST
 
 UNIT: Final = 1_000_000_000  # of a dollar
 SECONDS: Final[Mapping[str, int]] = {"usd_per_hour": 3_600, "usd_per_day": 86_400}
-_UNANSWERED: Final = frozenset(
-    {"configuration", "connection", "circuit_open", "rate_limited", "http_status"}
-)  # no model has worked
 GRACE_S: Final = 30.0  # that a reservation outlives the time of its call
 
 
@@ -138,20 +133,29 @@ class Purse:
         )
 
 
-def cost_of(end: object) -> float | None:
-    """What a judge's verdict or error says that it did cost, in US dollars; None where it does not."""
-    details = getattr(end, "details", None) or {}
-    if JUDGE_COST in details:
-        return float(details[JUDGE_COST])
-    unasked = isinstance(end, JudgeError) and not details and end.kind in _UNANSWERED
-    return 0.0 if details.get(JUDGE_CACHED) or unasked or isinstance(end, Skip) else None
+class ProcessLock:
+    """A lock of this process: in a fork's child, one that nobody holds. A thread that held the parent's is not there to let go."""
+
+    def __init__(self) -> None:
+        self._locks: dict[int, threading.Lock] = {}
+
+    def __enter__(self) -> None:
+        self._mine().acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._mine().release()
+
+    def _mine(self) -> threading.Lock:
+        pid = os.getpid()
+        found = self._locks.get(pid)
+        return self._locks.setdefault(pid, threading.Lock()) if found is None else found
 
 
 class MemoryPurses:
     """A store of this process alone."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._spent: dict[tuple[str, str, int], int] = {}
         self._reserved: dict[str, tuple[str, tuple[Ceiling, ...], int, float]] = {}
         self._next = 0

@@ -2,14 +2,13 @@
 
 import os
 import sqlite3
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from spangrade.scoring.purse import Ceiling, Held
+from spangrade.scoring.purse import Ceiling, Held, ProcessLock
 
 FORMAT: Final = 1
 BUSY_S: Final = 5.0
@@ -33,7 +32,7 @@ class SqlitePurses:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._connection: tuple[int, sqlite3.Connection] | None = None  # and the process that it is of
 
     def reserve(self, key: str, ceilings: Sequence[Ceiling], amount: int, now: float, expires: float) -> str | None:
@@ -41,7 +40,7 @@ class SqlitePurses:
         with self._changing() as db:
             db.execute("DELETE FROM reserved WHERE expires <= ?", (now,))
             for ceiling in ceilings:
-                one = _held(db, key, ceiling)
+                one = _held(db, key, ceiling, now)
                 if one.spent + one.reserved + amount > ceiling.limit:
                     return None
             found = uuid.uuid4().hex
@@ -63,9 +62,9 @@ class SqlitePurses:
 
     def held(self, key: str, ceilings: Sequence[Ceiling], now: float) -> list[Held]:
         """See `PurseStore`."""
-        with self._changing() as db:
-            db.execute("DELETE FROM reserved WHERE expires <= ?", (now,))
-            return [_held(db, key, ceiling) for ceiling in ceilings]
+        with self._lock:  # and not the file's: readers do not stand in the way of who spends
+            db = self._open()
+            return [_held(db, key, ceiling, now) for ceiling in ceilings]
 
     def close(self) -> None:
         """Close this process's connection; the next use opens another."""
@@ -106,12 +105,13 @@ class SqlitePurses:
         return db
 
 
-def _held(db: sqlite3.Connection, key: str, ceiling: Ceiling) -> Held:
+def _held(db: sqlite3.Connection, key: str, ceiling: Ceiling, now: float) -> Held:
     at = (key, ceiling.kind, ceiling.start)
     (spent,) = db.execute(
         "SELECT coalesce(sum(amount), 0) FROM spent WHERE key = ? AND kind = ? AND start = ?", at
     ).fetchone()
     (reserved,) = db.execute(
-        "SELECT coalesce(sum(amount), 0) FROM reserved WHERE key = ? AND kind = ? AND start = ?", at
+        "SELECT coalesce(sum(amount), 0) FROM reserved WHERE key = ? AND kind = ? AND start = ? AND expires > ?",
+        (*at, now),
     ).fetchone()
     return Held(spent, reserved)

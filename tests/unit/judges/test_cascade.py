@@ -10,6 +10,7 @@ import spangrade as sg
 from spangrade import semconv as s
 from spangrade.errors import JudgeError
 from spangrade.judges import JudgeReply, JudgeRequest
+from spangrade.judges.prices import cost_of
 from spangrade.judges.providers import Endpoint
 from spangrade.model.evaluator import Evaluator
 from spangrade.model.score import Skip
@@ -182,3 +183,30 @@ def test_its_judges_find_their_endpoints_and_models(monkeypatch: pytest.MonkeyPa
     assert (a.model, b.model) == ("m-env", "claude-x")
     assert a._asking.client is not None
     assert b._asking.client is None
+
+
+PRICE = {"input": 1_000.0, "output": 0.0}  # 0.01 US dollars for each answer of `Says`
+
+
+def cost_after(*judges: sg.LlmJudge) -> float | None:
+    """What one grading by the cascade says that it did cost."""
+    try:
+        return cost_of(sg.Cascade(judges).evaluate(SAMPLE))
+    except JudgeError as fault:
+        return cost_of(fault)
+
+
+def test_what_a_cascade_did_cost_is_what_each_of_its_judges_did() -> None:
+    cheap, strong = judge("cheap", 3)[0].with_price(PRICE), judge("strong", 5)[0].with_price(PRICE)
+    assert cost_after(cheap, strong) == pytest.approx(0.02)
+    down = judge("down", DOWN)[0].with_price(PRICE)
+    assert cost_after(down, strong) == pytest.approx(0.01)
+    assert cost_after(down, down) == 0.0
+    late = judge("late", JudgeError("timeout", "late"))[0].with_price(PRICE)
+    assert cost_after(late, strong) is None  # it may have been billed
+    cached = strong.with_cache()
+    cached.evaluate(SAMPLE)
+    assert cost_after(cheap, cached) == pytest.approx(0.01)
+    known = cheap.with_cache()
+    known.evaluate(SAMPLE)
+    assert cost_after(known, cached) == 0.0

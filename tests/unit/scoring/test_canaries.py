@@ -78,6 +78,18 @@ def test_they_cost_what_samples_cost_and_are_not_asked_beyond_a_ceiling(harness:
     assert counts.canaries["unasked"] == 10 - counts.canaries["right"]
 
 
+def test_a_judge_with_a_cache_is_asked_about_a_canary_each_time(harness: Any) -> None:
+    client = says(PASSING, FAILING)
+    placed = live(judge(client).with_cache(), rate=1.0, canaries=[GOOD], canary_rate=1.0)
+    h = harness(placed, judge_threads=1, judge_limit=1)
+    for _ in range(5):
+        h.send(call_span(1))
+        assert h.pipeline.drain(20, judges=True)
+    h.pipeline.shutdown(20)
+    asked = sum("known good" in request.messages[1].content for request in client.requests)
+    assert asked == h.counts("helpful").canaries["right"] >= 2
+
+
 def test_the_counter_tells_them(harness: Any) -> None:
     h = run(harness, says(PASSING, FAILING), calls=8)
     reader = InMemoryMetricReader()

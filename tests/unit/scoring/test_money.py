@@ -76,11 +76,13 @@ def test_two_pipelines_with_one_store_share_a_judges_ceiling(harness: Any, store
         (JudgeReply("hm", "m", "stop", None, 1_000, 100), 0.004),  # asked twice
         (JudgeReply(PASSING, "m", "stop"), None),  # tokens unknown: the most
         (JudgeError("timeout", "late"), None),
+        ([JudgeReply("hm", "m", "stop", None, 1_000, 100), JudgeError("timeout", "late")], None),  # the repair: billed?
         (RuntimeError("a bug"), None),
     ],
 )
 def test_what_an_end_costs(harness: Any, store: str, answer: Any, spent: float | None) -> None:
-    placed = live(judge(ScriptedJudgeClient(answer)), rate=1.0, budget={"usd_per_day": 1.0}, price=PRICE)
+    client = ScriptedJudgeClient(*(answer if isinstance(answer, list) else [answer]))
+    placed = live(judge(client), rate=1.0, budget={"usd_per_day": 1.0}, price=PRICE)
     h = harness(placed, budget_store=store)
     h.send(call_span())
     assert h.pipeline.drain(20, judges=True)

@@ -292,3 +292,15 @@ def test_the_address_chooses_the_store(tmp_path: Path, monkeypatch: pytest.Monke
     assert folder.stat().st_mode & 0o077 == 0
     with pytest.raises(ConfigError, match="budget_store mysql"):
         purse_store("mysql://user:secret@host")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_fork_while_another_thread_is_at_the_store_leaves_the_child_able_to_spend(kind: str, tmp_path: Path) -> None:
+    made: Any = MemoryPurses() if kind == "memory" else SqlitePurses(tmp_path / "budget.sqlite")
+    mine = purse(made)
+    with made._lock:  # as a thread of the parent's would, which the child does not have
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(10)
+            os._exit(0 if mine.reserve(0.4, 60) is not None else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
