@@ -1,6 +1,5 @@
 """What a judge said of the same prompt before. Off by default; see `LlmJudge.with_cache`."""
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -8,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from spangrade import semconv
+from spangrade._threads import ProcessLock
 from spangrade.judges.grading import Grading
 from spangrade.model.sample import FrozenDict
 
@@ -36,7 +36,7 @@ class Cache:
         self._max_entries = max_entries
         self._max_age = max_age
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._entries: OrderedDict[Hashable, tuple[float, Grading]] = OrderedDict()
 
     def get(self, key: Hashable) -> Grading | None:

@@ -11,7 +11,6 @@ import difflib
 import functools
 import inspect
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from spangrade._threads import ProcessLock
 from spangrade.metrics.binding import bound_names
 from spangrade.metrics.functional_hints import Hints, signature
 from spangrade.metrics.functional_values import shown
@@ -54,7 +54,7 @@ class Inputs:
         rest = self._by_kind.get(_Kind.VAR_KEYWORD)
         self._rest = rest[0] if rest else None
         self.names = [p for p in self.parameters if p != self._rest]
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._hints = Hints(fn, self.parameters, scope)
         self._types: dict[str, Any] = {}
         self._model: type[BaseModel] | None = None

@@ -6,13 +6,12 @@ died expires. Hours and days are UTC's. Amounts are whole billionths of a dollar
 """
 
 import math
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spangrade._log import once
+from spangrade._threads import ProcessLock
 from spangrade.scoring.clock import Clock
 
 UNIT: Final = 1_000_000_000  # of a dollar
@@ -131,24 +130,6 @@ class Purse:
             "the store of judges' budgets cannot be used; judges with a budget in money are not asked",
             error=type(fault).__name__,
         )
-
-
-class ProcessLock:
-    """A lock of this process: in a fork's child, one that nobody holds. A thread that held the parent's is not there to let go."""
-
-    def __init__(self) -> None:
-        self._locks: dict[int, threading.Lock] = {}
-
-    def __enter__(self) -> None:
-        self._mine().acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._mine().release()
-
-    def _mine(self) -> threading.Lock:
-        pid = os.getpid()
-        found = self._locks.get(pid)
-        return self._locks.setdefault(pid, threading.Lock()) if found is None else found
 
 
 class MemoryPurses:

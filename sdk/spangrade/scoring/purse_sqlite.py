@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from spangrade.scoring.purse import Ceiling, Held, ProcessLock
+from spangrade._threads import ProcessLock
+from spangrade.scoring.purse import Ceiling, Held
 
 FORMAT: Final = 1
 BUSY_S: Final = 5.0
