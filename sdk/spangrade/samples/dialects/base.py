@@ -41,12 +41,17 @@ class Dialect(Protocol):
 
     Attributes:
         name: as shown by ``spangrade explain``.
+        capture: what switches the capture of content on in the libraries that write this dialect, as a sentence without
+            its full stop; shown where a span of the dialect has no content. Libraries that differ are named in it.
         kind_marks: attribute key → what its value says of the span's kind. Asked for every ended span.
         content_keys: attribute keys that hold user content; `content_prefixes`: beginnings of such keys.
     """
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def capture(self) -> str: ...
 
     @property
     def kind_marks(self) -> Mapping[str, KindMark]: ...

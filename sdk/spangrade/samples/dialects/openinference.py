@@ -40,6 +40,10 @@ _FIRST_TOKEN_EVENT: Final = "First Token Stream Event"
 _DOCUMENTS: Final = ("retrieval.documents.", "reranker.output_documents.")
 
 name: Final = "openinference"
+capture: Final = (
+    "it is on unless OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS or another OPENINFERENCE_HIDE_* variable (or a"
+    " TraceConfig) hides it"
+)
 kind_marks: Final[Mapping[str, KindMark]] = {
     semconv.OI_KIND: KindMark(KINDS),
     semconv.OI_INPUT: KindMark(present="chain"),

@@ -48,6 +48,10 @@ OPERATIONS: Final[Mapping[str, str]] = {
 }
 
 name: Final = "otel_genai"
+capture: Final = (
+    "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (instrumentations before 2026: =true) and"
+    " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the application's environment"
+)
 kind_marks: Final[Mapping[str, KindMark]] = {
     semconv.OPERATION_NAME: KindMark(OPERATIONS, default="agent"),
     semconv.INPUT_MESSAGES: KindMark(present="llm"),

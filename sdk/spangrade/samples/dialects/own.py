@@ -15,6 +15,7 @@ from spangrade.samples.jsontext import read_object
 from spangrade.samples.reading import Reading
 
 name: Final = "spangrade"
+capture: Final = "it is on unless @trace(capture_input=False, capture_output=False) or a setting of yours leaves it out"
 kind_marks: Final[Mapping[str, KindMark]] = {semconv.EXPERIMENT_NAME: KindMark(prefixes=(("", EVALUATOR),))}
 content_keys: Final = frozenset({semconv.CONTEXT})
 content_prefixes: Final[tuple[str, ...]] = ()

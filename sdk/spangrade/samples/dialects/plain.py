@@ -9,6 +9,7 @@ from spangrade.samples.dialects.base import KindMark, session_id, user_id
 from spangrade.samples.reading import Reading
 
 name: Final = "plain"
+capture: Final = "set the span attributes input and output"
 kind_marks: Final[Mapping[str, KindMark]] = {"input": KindMark(present="chain"), "output": KindMark(present="chain")}
 content_keys: Final = frozenset({"input", "output"})
 content_prefixes: Final[tuple[str, ...]] = ()
