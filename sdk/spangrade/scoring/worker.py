@@ -54,7 +54,11 @@ class Lane:
         self._slow_s = slow_s  # infinite where waiting is the work (judges): no stand-ins before the time is up
         self._loop = loop
         self._slots: set[Slot] = set()
+        # How many of them wait for a step, are on one, and do not come back. Counted: with judges there are hundreds of
+        # slots, and to go through them at each step would cost more than what else is done for it.
         self._idle = 0
+        self._on_step = 0
+        self._left = 0
         self._pace_s = 1.0  # how long steps take, about
 
     def submit(self, steps: list[Step]) -> bool:
@@ -78,7 +82,7 @@ class Lane:
         be slow, `check` wakes the others."""
         if self._pace_s > QUICK_S:
             return steps
-        return 0 if any(slot.serves for slot in self._slots) and len(self._slots) > self._idle else 1
+        return 0 if len(self._slots) > self._left and len(self._slots) > self._idle else 1
 
     def ensure_worker(self) -> None:
         """Start one thread if there is none: near the interpreter's end (Python 3.12) none can be started any more."""
@@ -86,7 +90,7 @@ class Lane:
             self._start()
 
     def _busy(self) -> bool:
-        return bool(self.steps.queued) or any(slot.step is not None for slot in self._slots)
+        return self.steps.queued > 0 or self._on_step > 0
 
     def _serving(self) -> bool:
         with self._cond:
@@ -96,10 +100,14 @@ class Lane:
 
     def _missing_workers(self) -> int:
         # Under the lock. Threads on a slow step do not count: their stand-ins do.
-        now = self._clock.monotonic()
-        useful = sum(slot.serves and (slot.step is None or now - slot.started < self._slow_s) for slot in self._slots)
-        room = self._threads + MAX_LEFT_BEHIND - len(self._slots)
-        return max(0, min(len(self.steps.ready) - self._idle, self._threads - useful, room))
+        wanted = min(len(self.steps.ready) - self._idle, self._threads + MAX_LEFT_BEHIND - len(self._slots))
+        if wanted <= 0:
+            return 0
+        slow = 0
+        if self._slow_s < float("inf"):
+            since = self._clock.monotonic() - self._slow_s
+            slow = sum(slot.step is not None and slot.started <= since for slot in self._slots)
+        return max(0, min(wanted, self._threads - (len(self._slots) - self._left - slow)))
 
     def _start(self) -> bool:
         slot = Slot()
@@ -164,9 +172,8 @@ class Lane:
         while True:
             with self._cond:
                 while not self.steps.ready:
-                    useful = sum(s.serves and s.step is None for s in self._slots)
-                    if self.steps.closed or useful > self._threads:
-                        self._slots.discard(slot)
+                    if self.steps.closed or len(self._slots) - self._left - self._on_step > self._threads:
+                        self._forget(slot)
                         return None
                     self._idle += 1
                     try:
@@ -179,6 +186,7 @@ class Lane:
                 step, dropped, permit = taken
                 if not dropped:
                     slot.step, slot.permit, slot.started = step, permit, self._clock.monotonic()
+                    self._on_step += 1
                     return step
             if permit is not None:
                 permit.release()
@@ -190,7 +198,7 @@ class Lane:
             if slot.step is not step:
                 self._forget(slot)
                 return False
-            slot.step = None
+            self._off(slot)
             turn = step.turn
             turn.running -= 1
             turn.aloft += later
@@ -215,11 +223,18 @@ class Lane:
         if slot.left_behind is not None:
             self.steps.came_back(slot.left_behind)
             slot.left_behind = None
+            self._left -= 1
+
+    def _off(self, slot: Slot) -> Step | None:
+        """Take the slot's step away, if it has one. Under the lock."""
+        step, slot.step = slot.step, None
+        self._on_step -= step is not None
+        return step
 
     def _lost(self, slot: Slot) -> None:
         """The thread fell out of its step by an exception that came from outside, or died."""
         with self._cond:
-            step, slot.step = slot.step, None
+            step = self._off(slot)
             if step is not None:
                 step.turn.running -= 1
         if step is not None:
@@ -268,7 +283,9 @@ class Lane:
         return any(slot.serves and now - slot.started < QUICK_S for slot in self._slots)
 
     def _leave_behind(self, slot: Slot, step: Step) -> None:
-        slot.step, slot.left_behind = None, step.turn
+        self._off(slot)
+        slot.left_behind = step.turn
+        self._left += 1
         self.steps.leave_behind(step.turn)
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
 """Lanes: what hangs or raises costs itself, never the others."""
 
+import sys
 import threading
+from types import FrameType
 
 from spangrade.scoring.worker import MAX_LEFT_BEHIND, SLOW_S, Lane, Turn
 from spangrade.testing import FakeClock
@@ -185,3 +187,37 @@ def test_close_gives_up_what_waits_for_its_turn_too() -> None:
     one.close()
     assert {step.how for step in steps} == {("gave_up", "shutdown")}
     release.set()
+
+
+def test_what_a_step_costs_does_not_grow_with_the_number_of_threads() -> None:
+    release, one = threading.Event(), Lane("test", 64, 100, FakeClock(), lambda: None, slow_s=float("inf"))
+    waits = turn("waits", limit=64)
+
+    def calls_of_a_step() -> int:
+        """Of functions, by who submits it and by the thread that runs it, until that one looks for another step."""
+        calls: list[str] = []
+
+        def note(frame: FrameType, event: str, _arg: object) -> None:
+            if event == "call":
+                calls.append(frame.f_code.co_qualname)
+
+        step = Step(turn("quick"), lambda: sys.setprofile(note))
+        sys.setprofile(note)
+        one.submit([step])
+        sys.setprofile(None)
+        assert step.ended.wait(5)
+        looks = Step(turn("looks"), lambda: sys.setprofile(None))
+        one.submit([looks])
+        assert looks.ended.wait(5)
+        return len(calls)
+
+    few = calls_of_a_step()
+    started = threading.Semaphore(0)
+    for _ in range(50):
+        one.submit([Step(waits, lambda: started.release() or release.wait())])
+    for _ in range(50):
+        assert started.acquire(timeout=5)
+    many = calls_of_a_step()
+    release.set()
+    one.close()
+    assert many < few + 25
