@@ -182,15 +182,16 @@ def attributes_of_kvs(kvs: Iterable[KeyValue]) -> dict[str, Any]:
     """Attributes as the Python SDK has them: lists are tuples, maps dicts, an empty value None. Of a key that is there
     twice the last counts."""
     # Nearly every attribute is text, and each access to a message costs as much as parsing a quarter of a span.
-    return {kv.key: value.string_value or _value(value) for kv in kvs for value in (kv.value,)}
+    return {kv.key: value.string_value or value_of(value) for kv in kvs for value in (kv.value,)}
 
 
-def _value(value: AnyValue) -> Any:
+def value_of(value: AnyValue) -> Any:
+    """A value as `attributes_of_kvs` has it."""
     kind = value.WhichOneof("value")
     if kind is None:
         return None
     if kind == "array_value":
-        return tuple([item.string_value or _value(item) for item in value.array_value.values])
+        return tuple([item.string_value or value_of(item) for item in value.array_value.values])
     if kind == "kvlist_value":
         return attributes_of_kvs(value.kvlist_value.values)
     return getattr(value, kind)

@@ -1,0 +1,49 @@
+"""Whole requests as neutral spans, and as events of the spans that their log records belong to."""
+
+from collections.abc import Iterator
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from spangrade.model.span import EventData, SpanData
+from spangrade.samples.logs import as_event
+from spangrade_agent import codec
+from spangrade_agent.wire import Encoding
+
+
+def spans_of(request: ExportTraceServiceRequest) -> Iterator[SpanData]:
+    """Every span of a request."""
+    for group in request.resource_spans:
+        resource = codec.attributes_of_kvs(group.resource.attributes)
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                yield codec.span_data(span, resource, scope.scope)
+
+
+def log_events(body: bytes, encoding: Encoding) -> tuple[list[tuple[int, int, EventData]], int, str]:
+    """``([(trace id, span id, event)], rejected, message)`` of a logs request: the records that belong to a span and have a
+    name; how many could not be read, and why.
+
+    Raises:
+        BadRequest: the body as a whole cannot be read.
+    """
+    body, rejected, message = codec.decode_other_counted("logs", body, encoding)
+    request = ExportLogsServiceRequest()
+    request.ParseFromString(body)
+    found = []
+    for group in request.resource_logs:
+        for scope in group.scope_logs:
+            for record in scope.log_records:
+                trace_id, span_id = int.from_bytes(record.trace_id, "big"), int.from_bytes(record.span_id, "big")
+                if not trace_id or not span_id:
+                    continue
+                event = as_event(
+                    record.event_name,
+                    codec.attributes_of_kvs(record.attributes),
+                    codec.value_of(record.body),
+                    record.time_unix_nano,
+                    record.observed_time_unix_nano,
+                )
+                if event is not None:
+                    found.append((trace_id, span_id, event))
+    return found, rejected, message
