@@ -1,5 +1,9 @@
 """Who closes a judge's connections, and when: at a shutdown those that we made, and no others."""
 
+import threading
+from typing import Any
+
+import httpx
 import pytest
 
 import spangrade as sg
@@ -52,3 +56,26 @@ def test_a_client_that_the_application_made_itself_is_its_own_to_close(server: J
     mine.complete(request())
     mine.close()
     assert server.requests[0].peer == server.requests[1].peer
+
+
+def test_the_authorities_that_are_trusted_are_read_once_however_many_threads_come_first(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, read, second = httpx.create_ssl_context, [], threading.Event()
+
+    def create(*args: Any, **options: Any) -> Any:
+        read.append(1)
+        if len(read) > 1:
+            second.set()
+        second.wait(0.2)  # so long the others have to come in, too
+        return real(*args, **options)
+
+    monkeypatch.setattr(httpx, "create_ssl_context", create)
+    client = OpenAICompatible(server.base_url)
+    threads = [threading.Thread(target=lambda: client.complete(request())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    client.close()
+    assert len(read) == 1

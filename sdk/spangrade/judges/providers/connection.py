@@ -4,6 +4,7 @@ import os
 import secrets
 import ssl
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ _ONE: Final = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepa
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What came back: a status with headers and body, or the kind of fault."""
+    """What came back: a status with headers (names in lower case) and body, or the kind of fault."""
 
     status: int | None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +96,8 @@ class Connection:
                     raise JudgeError("unparseable", f"the reply of {self.shown} is longer than {MAX_BODY} bytes")
                 if self._clock() > deadline:
                     raise httpx.ReadTimeout("out of time")
-            return Exchange(response.status_code, response.headers, bytes(data))
+            # A dict: httpx's headers take as long for one look as for all, and there are a dozen looks for rate limits.
+            return Exchange(response.status_code, dict(response.headers.items()), bytes(data))
 
     def _pool(self) -> "_Pool":
         pid = os.getpid()
@@ -115,7 +117,10 @@ class _Pool:
     def __init__(self, ca_file: str | None, proxy: str | None) -> None:
         self._ca_file = ca_file
         self._proxy = proxy
-        self._context: ssl.SSLContext | None = None  # made once: it reads all authorities that are trusted
+        self._context: ssl.SSLContext | None = (
+            None  # made once: it takes 40 ms to read all authorities that are trusted
+        )
+        self._making = threading.Lock()
         self._idle: deque[tuple[float, httpx.Client]] = deque()  # since when; the last one used is at the right
         self._closed = False
 
@@ -152,15 +157,17 @@ class _Pool:
 
     def _made(self) -> httpx.Client:
         try:
-            if self._context is None and self._ca_file is not None:
-                self._context = ssl.create_default_context(cafile=self._ca_file)
+            with self._making:
+                if self._context is None and self._ca_file is not None:
+                    self._context = ssl.create_default_context(cafile=self._ca_file)
         except (OSError, ssl.SSLError) as fault:
             raise JudgeError(
                 "configuration", f"the judge's ca_file {self._ca_file!r} cannot be used: {type(fault).__name__}"
             ) from None
         try:
-            if self._context is None:
-                self._context = httpx.create_ssl_context()
+            with self._making:  # of a pool, and so of a process: no fork's child waits for it
+                if self._context is None:
+                    self._context = httpx.create_ssl_context()
             return httpx.Client(limits=_ONE, verify=self._context, proxy=self._proxy)
         except (OSError, ValueError, ImportError, httpx.InvalidURL) as fault:
             kind = type(fault).__name__  # not its text: a proxy's address may hold a password

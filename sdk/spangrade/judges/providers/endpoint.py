@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final
 from urllib.parse import urlsplit
@@ -199,6 +200,7 @@ def _shown(vendor: str) -> str:
     return {"openai": "OpenAI", "deepseek": "DeepSeek", "openrouter": "OpenRouter"}.get(vendor, vendor.capitalize())
 
 
+@lru_cache(maxsize=64)  # asked at each judge call about every vendor's address
 def _origin(url: str) -> tuple[str, str]:
     try:
         parts = urlsplit(url)
