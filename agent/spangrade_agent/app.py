@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from spangrade import _guard
@@ -19,6 +19,7 @@ from spangrade.errors import ConfigError
 from spangrade.judges.providers import close_connections
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.policy import Placed
+from spangrade.samples.bounds import DEFAULT, bounds_of
 from spangrade.scoring.clock import SystemClock
 from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
 from spangrade.scoring.outcomes import Ledger
@@ -45,6 +46,7 @@ from spangrade_agent.wire import Upstream
 METRIC_HOLD_S: Final = 1.0
 JUDGE_HOLD_S: Final = 10.0
 DRAIN_S: Final = 20.0
+LOGS_S: Final = 5.0  # an SDK sends spans and log records in batches of their own, each up to so late
 
 
 @dataclass
@@ -94,7 +96,12 @@ class Agent:
         self.sink = SpanSink(self.ledger, self.carriers)
         self.carriers.sink = self.sink
         hold = JUDGE_HOLD_S if config.hold is None else config.hold
-        settings = Settings(metric_hold=min(METRIC_HOLD_S, hold), judge_hold=hold, budget_store=config.budget_store)
+        settings = Settings(
+            metric_hold=min(METRIC_HOLD_S, hold),
+            judge_hold=hold,
+            budget_store=config.budget_store,
+            assembly=bounds_of(config.assembly, replace(DEFAULT, logs=LOGS_S)),
+        )
         self.pipeline = Pipeline(
             self.placed, self.sink, settings, clock, self.ledger, self._policy.redact, watcher=self.store
         )

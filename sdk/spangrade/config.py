@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
+from spangrade._units import Bytes, Seconds, duration
 from spangrade.errors import ConfigError
 
 _ENV: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -34,7 +35,7 @@ class MetricOptions(Strict):
     verdict: bool | None = None
     version: Annotated[int | str | None, BeforeValidator(lambda v: str(v) if isinstance(v, float) else v)] = None
     requires: str | list[str] | None = None
-    target: str | None = None
+    target: str | dict[str, Any] | None = None
     timeout: float | None = Field(default=None, gt=0)
     process: bool | None = None
 
@@ -93,7 +94,7 @@ class LiveEntry(Strict):
     canaries: list[dict[str, Any]] | None = None
     canary_rate: float | None = None
     budget: dict[str, float] | None = None
-    target: str = "root"
+    target: str | dict[str, Any] = "root"
 
 
 class JudgeEntry(Strict):
@@ -144,6 +145,21 @@ class RedactEntry(Strict):
     replacement: str = "[redacted]"
 
 
+class AssemblyEntry(Strict):
+    """What a sample is waited for; see `spangrade.samples.bounds.AssemblyBounds`, whose defaults hold for what is left out."""
+
+    grace: Seconds | None = None
+    quiet: Seconds | None = None
+    max_age: Seconds | None = None
+    max_traces: int | None = Field(default=None, gt=0)
+    max_bytes: Bytes | None = None
+    logs: Annotated[float | None, BeforeValidator(duration), Field(ge=0, allow_inf_nan=False)] = None  # 0: not at all
+    session_idle: Seconds | None = None
+    session_max_age: Seconds | None = None
+    max_sessions: int | None = Field(default=None, gt=0)
+    max_session_bytes: Bytes | None = None
+
+
 def _as_metric(value: Any) -> Any:
     return {"use": value} if isinstance(value, str) else value
 
@@ -185,6 +201,7 @@ class FileConfig(Strict):
     instrument: list[str] = Field(default_factory=list)
     judge_endpoints: list[JudgeEndpointEntry] = Field(default_factory=list)
     budget_store: str | None = Field(default=None, repr=False)
+    assembly: AssemblyEntry | None = None
     # What only the agent reads; checked there.
     mode: Any = None
     receivers: Any = None
@@ -293,6 +310,8 @@ def _explain(file: str, fault: ValidationError) -> str:
 def _keys_there(fault: ValidationError) -> str:
     """What may stand where something unknown stood."""
     places = {error["loc"][0] for error in fault.errors(include_url=False)}
+    if places == {"assembly"}:
+        return f"assembly has {', '.join(AssemblyEntry.model_fields)}"
     if places != {"metrics"}:
         return f"top-level keys: {', '.join(FileConfig.model_fields)}"
     metric, tree = list(MetricEntry.model_fields), list(TreeShape.model_fields)

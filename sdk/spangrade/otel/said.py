@@ -12,6 +12,7 @@ from spangrade import config
 from spangrade.delivery.content import ContentPolicy
 from spangrade.errors import ConfigError
 from spangrade.model.policy import Placed
+from spangrade.samples.bounds import bounds_of
 from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns
 from spangrade.scoring.settings import Settings
 
@@ -84,7 +85,9 @@ def check(given: Arguments) -> Said:
         instrument=list(given.instrument) or list(file.instrument),
         evaluators=_evaluators(given, file),
         settings=replace(
-            _settings(given.hold if given.hold is not None else file.hold), budget_store=file.budget_store
+            _settings(given.hold if given.hold is not None else file.hold),
+            budget_store=file.budget_store,
+            assembly=bounds_of(file.assembly),
         ),
         policy=ContentPolicy(
             given.redact or redact_by_patterns(file.redact),

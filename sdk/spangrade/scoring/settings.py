@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass, field
 
+from spangrade.samples.bounds import DEFAULT, AssemblyBounds
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -27,3 +29,4 @@ class Settings:
     budget_store: str | None = None  # where judges' money is kept; see `purse_store`
     async_limit: int = 64  # steps of one async evaluator that are under way at once
     async_steps: int = 1_024  # and of all of them
+    assembly: AssemblyBounds = DEFAULT  # what samples wait for

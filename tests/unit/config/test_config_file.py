@@ -8,6 +8,8 @@ import pytest
 import spangrade as sg
 from spangrade import semconv as s
 from spangrade.config import FileConfig, load
+from spangrade.otel.said import Arguments, check
+from spangrade.samples.bounds import AssemblyBounds
 from spangrade.scoring.evaluators import placed_evaluators
 from spangrade.testing import CollectingExporter, event_scores
 
@@ -103,3 +105,27 @@ def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_judge_in_the_file_must_say_how_it_is_live(tmp_path: Path) -> None:
     with pytest.raises(sg.ConfigError, match="live"):
         sg.configure(config_file=write(tmp_path, "judges: [{name: a, criteria: b, model: m}]"))
+
+
+def test_what_samples_wait_for_is_said_in_the_file_with_units(tmp_path: Path) -> None:
+    text = "assembly: {grace: 2, quiet: 30s, max_age: 20m, max_traces: 10, max_bytes: 1MiB, logs: 0, session_idle: 1m}"
+    said = check(Arguments(config_file=write(tmp_path, text))).settings.assembly
+    expected = AssemblyBounds(2.0, 30.0, 1200.0, 10, 2**20, 0.0, session_idle=60.0)
+    assert said == expected
+    assert check(Arguments()).settings.assembly == AssemblyBounds()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("assembly: {quite: 3}", "unknown key 'assembly.quite' .assembly has grace, quiet, max_age"),
+        ("assembly: {quiet: 0}", "'assembly.quiet' is 0"),
+        ("assembly: {max_traces: 0}", "'assembly.max_traces' is 0"),
+        ("assembly: {max_bytes: much}", "'assembly.max_bytes' is 'much'"),
+        ("assembly: {logs: -1}", "'assembly.logs' is -1"),
+        ("assembly: {session_idle: .inf}", "'assembly.session_idle' is inf"),
+    ],
+)
+def test_what_cannot_be_waited_for_is_said_by_its_key(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(sg.ConfigError, match=said):
+        load(write(tmp_path, text), FileConfig)
