@@ -10,11 +10,6 @@ from spangrade.samples.dialects import DIALECTS
 
 _FOREIGN_KEYS: Final = frozenset(
     {
-        # OpenTelemetry GenAI up to 1.36 and LangSmith: whole prompt and completion as JSON; fields of message events
-        "gen_ai.prompt",
-        "gen_ai.completion",
-        "gen_ai.tool.definitions",
-        "gen_ai.event.content",
         # Langfuse
         "langfuse.observation.input",
         "langfuse.observation.output",
@@ -82,10 +77,12 @@ CONTENT_PREFIXES: Final = (*_FOREIGN_PREFIXES, *(prefix for dialect in DIALECTS 
 CONTENT_EVENTS: Final = frozenset(
     {
         "gen_ai.system.message",
+        "gen_ai.developer.message",
         "gen_ai.user.message",
         "gen_ai.assistant.message",
         "gen_ai.tool.message",
         "gen_ai.choice",
+        "gen_ai.prompt",  # Semantic Kernel's, of a text completion
         "gen_ai.content.prompt",
         "gen_ai.content.completion",
         "db.query.result",

@@ -51,8 +51,8 @@ def _extract(span: SpanData) -> Call | None:
     readings: list[Reading] = []
     for dialect in DIALECTS:
         with guard(f"samples.{dialect.name}"):
-            if dialect.claims(attributes):
-                readings.append(dialect.read(view))
+            if dialect.claims(attributes) and (said := dialect.read(view)) is not None:
+                readings.append(said)
     reading = _merge(kind, readings, lossy=span.dropped_attributes > 0)
     return Call(span, reading, evaluator=kind == EVALUATOR or _is_judge(reading))
 

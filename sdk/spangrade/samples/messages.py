@@ -6,7 +6,7 @@ A `Turn` is one message of any dialect, read. `as_messages` gives the plain dict
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from spangrade import semconv
@@ -129,6 +129,19 @@ def answer(turns: Sequence[Turn]) -> Answer:
         reasoning=bounded("\n".join(thoughts)) if thoughts else None,
         refusal=said is not None and said.refusal,
         finish_reasons=tuple(turn.finish_reason for turn in turns if turn.finish_reason),
+    )
+
+
+def outcome(turns: Sequence[Turn]) -> Answer:
+    """The `Answer` of everything that an agent or a chain put out, in order: it may be a whole run, with tool calls and their
+    results before the answer. The text is that of the last assistant turn that has any; tool calls are those of all turns."""
+    spoken = [turn for turn in turns if turn.role not in ("user", "system", "tool")]
+    said = next((turn for turn in reversed(spoken) if turn.text is not None), None)
+    last = answer([said] if said is not None else spoken)
+    return replace(
+        last,
+        tool_calls=tuple(call for turn in spoken for call in turn.tool_calls)[:MAX_TOOL_CALLS],
+        finish_reasons=last.finish_reasons or answer(spoken).finish_reasons,
     )
 
 

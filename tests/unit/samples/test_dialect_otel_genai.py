@@ -254,3 +254,63 @@ def test_no_operation_of_the_table_is_unknown_to_the_targets() -> None:
     """Each is a kind that an evaluator can target, or the evaluator's own."""
     kinds = {"llm", "embedding", "retriever", "reranker", "tool", "agent", "chain", "evaluator"}
     assert set(OPERATIONS.values()) <= kinds
+
+
+def test_the_answer_of_an_agent_is_the_last_thing_it_said(call_of: CallOf) -> None:
+    """Its output may be the whole run (agent-framework): a tool's result is no answer."""
+    run = [
+        {"role": "assistant", "parts": [text("Let me look."), {"type": "tool_call", "id": "c1", "name": "look"}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "found"}]},
+        {"role": "assistant", "parts": [text("It is there.")], "finish_reason": "stop"},
+    ]
+    reading = call_of(
+        chat("Hi", **{"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(run)})
+    ).reading
+    assert (reading.kind, reading.output, reading.finish_reasons) == ("agent", "It is there.", ("stop",))
+    assert reading.tool_calls == ({"id": "c1", "name": "look"},)
+    assert len(reading.output_messages) == 3
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [("FinishReason.STOP", ("stop",)), ("FinishReason.STOP,FinishReason.LENGTH", ("stop", "length")), ("None", ())],
+)
+def test_a_finish_reason_may_be_the_member_of_an_enumeration(call_of: CallOf, sent: str, read: tuple[str, ...]) -> None:
+    """Semantic Kernel, under a name of its own."""
+    assert (
+        call_of({"gen_ai.operation.name": "chat", "gen_ai.response.finish_reason": sent}).reading.finish_reasons == read
+    )
+
+
+def test_a_system_text_that_stands_in_both_places_is_one_turn(call_of: CallOf) -> None:
+    """As instructions and as the first message."""
+    given = [{"role": "system", "parts": [text("Be kind")]}, {"role": "user", "parts": [text("Hi")]}]
+    reading = call_of(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps(given),
+            "gen_ai.system_instructions": json.dumps([text("Be kind")]),
+        }
+    ).reading
+    assert [m["role"] for m in reading.messages] == ["system", "user"]
+
+
+def test_input_and_output_may_come_in_two_details_events(span_of: Callable[..., SpanData]) -> None:
+    """Structured values, as log records have them; models and tokens may stand there too."""
+    asked = ({"role": "user", "parts": ({"type": "text", "content": "Hi"},)},)
+    answered = ({"role": "assistant", "parts": ({"type": "text", "content": "Hello"},)},)
+    call = extract(
+        span_of(
+            {"gen_ai.operation.name": "chat"},
+            events=(
+                EventData("gen_ai.client.inference.operation.details", {"gen_ai.input.messages": asked}),
+                EventData(
+                    "gen_ai.client.inference.operation.details",
+                    {"gen_ai.output.messages": answered, "gen_ai.response.model": "m", "gen_ai.usage.input_tokens": 3},
+                ),
+            ),
+        )
+    )
+    assert call is not None
+    assert (call.reading.input, call.reading.output, call.reading.model) == ("Hi", "Hello", "m")
+    assert call.reading.usage == {"input_tokens": 3}

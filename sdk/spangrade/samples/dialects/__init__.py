@@ -5,9 +5,9 @@ A new dialect is one module with the members of `Dialect`, and one entry here.
 
 from typing import Final
 
-from spangrade.samples.dialects import openinference, otel_genai, own, plain
+from spangrade.samples.dialects import genai_events, openinference, otel_genai, own, plain
 from spangrade.samples.dialects.base import Dialect
 
-DIALECTS: Final[tuple[Dialect, ...]] = (own, openinference, otel_genai, plain)
+DIALECTS: Final[tuple[Dialect, ...]] = (own, openinference, otel_genai, genai_events, plain)
 
 __all__ = ["DIALECTS", "Dialect"]

@@ -66,8 +66,9 @@ class Dialect(Protocol):
         """Whether the span may hold something of this dialect. Cheap: a few lookups."""
         ...
 
-    def read(self, span: SpanData) -> Reading:
-        """What the span says in this dialect. Asked only of calls, and only when `claims` holds."""
+    def read(self, span: SpanData) -> Reading | None:
+        """What the span says in this dialect; None where, looked at closely, it says nothing in it. Asked only of calls,
+        and only when `claims` holds."""
         ...
 
 

@@ -14,7 +14,7 @@ from spangrade.model.span import SpanData
 from spangrade.samples import scalars
 from spangrade.samples.dialects.base import EVALUATOR, KindMark, session_id, user_id
 from spangrade.samples.jsontext import read_items, read_loose
-from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, system_text
+from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, outcome, system_text
 from spangrade.samples.reading import Reading
 from spangrade.samples.turns import read_message, read_turns
 
@@ -26,10 +26,12 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "chat": "llm",
     "generate_content": "llm",
     "text_completion": "llm",
+    "text_completions": "llm",  # Semantic Kernel
     "response": "llm",  # MLflow
     "embeddings": "embedding",
     "retrieval": "retriever",
     "search_memory": "retriever",
+    "vector_db_retrieve": "retriever",  # OpenLLMetry
     "rerank": "reranker",  # Vercel AI 7
     "execute_tool": "tool",
     "create_memory": "tool",
@@ -70,6 +72,7 @@ content_keys: Final = frozenset(
         semconv.TOOL_RESULT,
         semconv.RETRIEVAL_DOCUMENTS,
         semconv.RETRIEVAL_QUERY,
+        semconv.TOOL_DEFINITIONS,
     }
 )
 content_prefixes: Final = ("gen_ai.prompt.variable.",)
@@ -85,15 +88,10 @@ _CLAIMS: Final = frozenset(
         semconv.OUTPUT_TOKENS,
         semconv.CONVERSATION_ID,
         semconv.PROVIDER_NAME,
+        semconv.LEGACY_SYSTEM,
         semconv.TOOL_DEFINITIONS,
         semconv.TIME_TO_FIRST_CHUNK,
     }
-)
-_EVENT_KEYS: Final = (
-    semconv.INPUT_MESSAGES,
-    semconv.OUTPUT_MESSAGES,
-    semconv.SYSTEM_INSTRUCTIONS,
-    semconv.TOOL_DEFINITIONS,
 )
 
 
@@ -107,9 +105,10 @@ def read(span: SpanData) -> Reading:
     asked, asked_cut = _turns(attributes, semconv.INPUT_MESSAGES, "user")
     said, said_cut = _turns(attributes, semconv.OUTPUT_MESSAGES, "assistant")
     instructions, system_cut = _system(attributes.get(semconv.SYSTEM_INSTRUCTIONS))
-    response = answer(said)
+    response = answer(said) if kind not in ("agent", "chain") else outcome(said)
     documents, documents_cut = _documents(attributes)
-    messages, more_cut = as_messages([Turn("system", instructions), *asked] if instructions else asked)
+    apart = instructions is not None and instructions != system_text(asked)
+    messages, more_cut = as_messages([Turn("system", instructions), *asked] if apart else asked)
     choices, still_more_cut = as_messages(said)
     given: Any = last_user_text(asked)
     result: Any = response.text
@@ -121,7 +120,7 @@ def read(span: SpanData) -> Reading:
         calls = _executed(attributes, given)
     elif query is not None and given is None:
         given = query
-    finish = scalars.names(attributes.get(semconv.FINISH_REASONS)) or response.finish_reasons
+    finish = _finish_reasons(attributes) or response.finish_reasons
     return Reading(
         name,
         kind=kind,
@@ -172,14 +171,20 @@ def _kind(attributes: Mapping[str, Any]) -> str | None:
     return next((mark.present for key, mark in kind_marks.items() if mark.present and key in attributes), None)
 
 
+def _finish_reasons(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    reasons = scalars.names(attributes.get(semconv.FINISH_REASONS))
+    if not reasons:  # Semantic Kernel: one text, of its enumeration's members
+        told = scalars.names(attributes.get("gen_ai.response.finish_reason"))
+        reasons = tuple(word.removeprefix("FinishReason.").lower() for word in told if word != "None")
+    return reasons
+
+
 def _with_details(span: SpanData) -> Mapping[str, Any]:
-    """The span's attributes, with content from its details event where the span itself has none."""
+    """The span's attributes, with what its details events say where the span itself says nothing."""
     attributes = span.attributes
     for event in span.events:
         if event.name == DETAILS_EVENT:
-            extra = {k: event.attributes[k] for k in _EVENT_KEYS if k in event.attributes and k not in attributes}
-            if extra:
-                return {**event.attributes, **attributes, **extra}
+            attributes = {**event.attributes, **attributes}
     return attributes
 
 
