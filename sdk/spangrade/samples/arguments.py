@@ -9,24 +9,26 @@ from typing import Any, Final
 _WRAPPED: Final = frozenset({"args", "kwargs"})
 
 
-def read_arguments(value: Any) -> Any:
-    """The input that a parsed record of arguments is.
+def unwrapped(value: Any) -> Any:
+    """The input that ``{"args": [...], "kwargs": {...}}`` is, as the decorators of Langfuse and OpenLLMetry write it.
 
-    ``{"args": [...], "kwargs": {...}}``, as Langfuse and OpenLLMetry write it, is unwrapped (positional ones have lost
-    their names, so several are a list; beside named ones they are under ``args``). Any other mapping is one by name. What is
-    no mapping stays as it is.
+    Positional arguments have lost their names, so several are a list, and beside named ones they stand under ``args``. Any
+    other value stays as it is: somebody set it by hand.
     """
+    if not isinstance(value, Mapping) or not value or not _WRAPPED.issuperset(value):
+        return value
+    given, named = value.get("args") or (), value.get("kwargs") or {}
+    if not isinstance(given, (list, tuple)) or not isinstance(named, Mapping):
+        return value
+    if not named:
+        return (given[0] if len(given) == 1 else list(given)) if given else None
+    return {"args": list(given), **named} if given else by_name(named)
+
+
+def by_name(value: Any) -> Any:
+    """The input that a mapping of arguments by their names is. What is no mapping stays as it is."""
     if not isinstance(value, Mapping):
         return value
-    named: Mapping[str, Any] = value
-    if value and _WRAPPED.issuperset(value) and isinstance(value.get("args", ()), (list, tuple)):
-        given, named = value.get("args") or (), value.get("kwargs") or {}
-        if not isinstance(named, Mapping):
-            return value
-        if not named:
-            return (given[0] if len(given) == 1 else list(given)) if given else None
-        if given:
-            return {"args": list(given), **named}
-    if len(named) == 1:
-        return next(iter(named.values()))
-    return dict(named) if named else None
+    if len(value) == 1:
+        return next(iter(value.values()))
+    return dict(value) if value else None

@@ -10,25 +10,11 @@ from spangrade.samples.dialects import DIALECTS
 
 _FOREIGN_KEYS: Final = frozenset(
     {
-        # Langfuse
-        "langfuse.observation.input",
-        "langfuse.observation.output",
-        "langfuse.trace.input",
-        "langfuse.trace.output",
         # Traceloop
         "traceloop.entity.input",
         "traceloop.entity.output",
         "traceloop.prompt.template",
-        # Logfire, Pydantic AI
-        "request_data",
-        "response_data",
-        "all_messages_events",
-        "events",
-        "prompt",
-        "pydantic_ai.all_messages",
-        "final_result",
-        "tool_arguments",
-        "tool_response",
+        "prompt",  # Logfire with agents of others
         # MLflow
         "mlflow.spanInputs",
         "mlflow.spanOutputs",

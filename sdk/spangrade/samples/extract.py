@@ -88,7 +88,8 @@ def _merge(kind: str, readings: Sequence[Reading], *, lossy: bool) -> Reading:
         system=_first(r.system for r in talk),
         documents=_documents(kind, readings, output),
         query=_first(r.query for r in readings),
-        tool_calls=next((r.tool_calls for r in talk if r.tool_calls), ()),
+        # Of a tool's span it is the call that it is: an explicit one has its arguments, too.
+        tool_calls=next((r.tool_calls for r in (readings if kind == "tool" else talk) if r.tool_calls), ()),
         model=_first(r.model for r in readings),
         provider=_first(r.provider for r in readings),
         response_id=_first(r.response_id for r in readings),

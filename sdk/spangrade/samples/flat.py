@@ -33,6 +33,11 @@ def elements(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]
     return grouped(attributes, (prefix,)).get(prefix, [])
 
 
+def under(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """What stands under ``prefix`` (with its dot), by the rest of its key, as it is."""
+    return {key[len(prefix) :]: value for key, value in attributes.items() if key.startswith(prefix)}
+
+
 def is_index(digits: str) -> bool:
     """A plain decimal of at most four digits: no sign, no leading zero."""
     return len(digits) <= _MAX_DIGITS and digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")

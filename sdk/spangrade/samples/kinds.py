@@ -13,11 +13,7 @@ from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
 
 #: Marks of vendors whose dialect is not read yet: what their evaluators do (C083), and placeholders (C065).
 _FOREIGN_MARKS: Final[Mapping[str, KindMark]] = {
-    "langfuse.observation.type": KindMark({"evaluator": EVALUATOR}),
-    # Its own judges' calls; applications may not use that prefix.
-    "langfuse.environment": KindMark(prefixes=(("langfuse-", EVALUATOR),)),
     "ai.observability.span_type": KindMark({"eval": EVALUATOR, "eval_root": EVALUATOR, "eval_decision": EVALUATOR}),
-    "logfire.span_type": KindMark({"pending_span": NOT_A_CALL}),
 }
 
 

@@ -20,7 +20,7 @@ _CALL: Final = frozenset({"tool_call", "tool-call", "tool_use", "function_call",
 _RESULT: Final = frozenset(
     {"tool_call_response", "tool-result", "tool_result", "function_call_output", "server_tool_call_response"}
 )
-_MEDIA: Final = ("image", "audio", "video", "document", "file", "media", "blob", "uri")
+_MEDIA: Final = ("image", "audio", "video", "document", "file", "media", "blob", "uri", "binary")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 4
@@ -111,7 +111,7 @@ class Parts:
             self.texts.append(f"[{name}]")
 
     def part(self, part: Mapping[str, Any], depth: int = 0) -> None:
-        kind = scalars.name(part.get("type"))
+        kind = scalars.name(part.get("type")) or scalars.name(part.get("kind"))  # Pydantic AI's first format
         if kind is None:
             self.untyped(part, depth)
         elif kind in _TEXT:

@@ -67,6 +67,10 @@ def _collect(parts: Parts, item: Mapping[str, Any]) -> None:
         if isinstance(calls, (list, tuple)):
             parts.calls += [call for call in map(tool_call, calls[:MAX_PARTS]) if call is not None]
             break
+    else:
+        call = tool_call(item.get("function_call"))  # OpenAI's first form
+        if call is not None:
+            parts.calls.append(call)
     refusal = scalars.text(item.get("refusal"))
     if refusal:
         parts.texts.append(refusal)

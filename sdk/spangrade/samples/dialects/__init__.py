@@ -5,9 +5,27 @@ A new dialect is one module with the members of `Dialect`, and one entry here.
 
 from typing import Final
 
-from spangrade.samples.dialects import genai_events, openinference, otel_genai, own, plain
+from spangrade.samples.dialects import (
+    genai_events,
+    langfuse,
+    logfire,
+    openinference,
+    otel_genai,
+    own,
+    plain,
+    pydantic_ai,
+)
 from spangrade.samples.dialects.base import Dialect
 
-DIALECTS: Final[tuple[Dialect, ...]] = (own, openinference, otel_genai, genai_events, plain)
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    own,
+    langfuse,
+    logfire,
+    pydantic_ai,
+    openinference,
+    otel_genai,
+    genai_events,
+    plain,
+)
 
 __all__ = ["DIALECTS", "Dialect"]

@@ -104,10 +104,11 @@ def read(span: SpanData) -> Reading:
     kind = _kind(attributes)
     asked, asked_cut = _turns(attributes, semconv.INPUT_MESSAGES, "user")
     said, said_cut = _turns(attributes, semconv.OUTPUT_MESSAGES, "assistant")
-    instructions, system_cut = _system(attributes.get(semconv.SYSTEM_INSTRUCTIONS))
+    instructions, system_cut = read_instructions(attributes.get(semconv.SYSTEM_INSTRUCTIONS))
     response = answer(said) if kind not in ("agent", "chain") else outcome(said)
     documents, documents_cut = _documents(attributes)
-    apart = instructions is not None and instructions != system_text(asked)
+    # Alone they are no conversation: that of an agent of Pydantic AI's is elsewhere.
+    apart = instructions is not None and instructions != system_text(asked) and bool(asked or said)
     messages, more_cut = as_messages([Turn("system", instructions), *asked] if apart else asked)
     choices, still_more_cut = as_messages(said)
     given: Any = last_user_text(asked)
@@ -196,8 +197,8 @@ def _turns(attributes: Mapping[str, Any], key: str, role: str) -> tuple[list[Tur
     return read_turns(found, role), found.truncated
 
 
-def _system(value: Any) -> tuple[str | None, bool]:
-    """``gen_ai.system_instructions``: a bare list of parts, or text."""
+def read_instructions(value: Any) -> tuple[str | None, bool]:
+    """``(text, truncated)`` of ``gen_ai.system_instructions``: a bare list of parts, or text."""
     if value is None:
         return None, False
     found = read_items(value)
