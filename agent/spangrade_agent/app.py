@@ -21,12 +21,13 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.policy import Placed
 from spangrade.samples.bounds import DEFAULT, bounds_of
 from spangrade.scoring.clock import SystemClock
-from spangrade.scoring.evaluators import placed_evaluators, redact_by_patterns, scoring_off
+from spangrade.scoring.evaluators import redact_by_patterns, scoring_off
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 from spangrade_agent.api.routes import Api
 from spangrade_agent.carriers import AgentCarriers
-from spangrade_agent.config import DEFAULT_METRICS, AgentConfig, Tls
+from spangrade_agent.config import AgentConfig, Tls
+from spangrade_agent.evaluators import evaluators_of
 from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.health import Gauge, Labels, admin_app
 from spangrade_agent.held_gauges import queue_gauges, store_gauges
@@ -111,9 +112,7 @@ class Agent:
     def _evaluators(self) -> list[Placed]:
         if scoring_off() or self.config.score == "agent":  # relay only; "agent" names the next hop
             return []
-        named = self.config.metrics or self.config.judges
-        metrics: Sequence[Any] = list(self.config.metrics) if named else list(DEFAULT_METRICS)
-        return placed_evaluators(metrics, list(self.config.judges), self.config.judge_endpoints)
+        return evaluators_of(self.config)
 
     def _registry(self) -> RegisteredJudges | None:
         settings = self.config.registry

@@ -47,8 +47,8 @@ def trace_id_of(given: str) -> tuple[str, str | None, str | None]:
     return plain, None, None
 
 
-def fetch(agent: str, trace_id: str, token: str | None) -> Mapping[str, Any]:
-    """The agent's answer for a trace.
+def fetch(agent: str, trace_id: str, token: str | None, holds: str = "samples") -> dict[str, Any]:
+    """The agent's answer for a trace (``/api/traces/<trace_id>``): an object with a list under ``holds``.
 
     Raises:
         ConfigError: the agent cannot be reached, wants a token, or has no sample of it.
@@ -77,7 +77,7 @@ def fetch(agent: str, trace_id: str, token: str | None) -> Mapping[str, Any]:
         ) from None
     except ValueError:
         raise ConfigError(_no_agent(where)) from None
-    if not isinstance(answer, dict) or not isinstance(answer.get("samples"), list):
+    if not isinstance(answer, dict) or not isinstance(answer.get(holds), list):
         raise ConfigError(_no_agent(where))
     return answer
 

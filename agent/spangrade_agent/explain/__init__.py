@@ -1,0 +1,1 @@
+"""``spangrade explain``: what evaluators see of a trace, and why."""
