@@ -128,7 +128,7 @@ class JudgeEndpointEntry(Strict):
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     ca_file: str | None = None
     proxy: str | None = Field(default=None, repr=False)
-    max_concurrency: int = Field(default=200, ge=1)
+    max_concurrency: int | None = Field(default=None, ge=1)
 
 
 class DestinationEntry(Strict):

@@ -126,13 +126,13 @@ class Asked(ABC):
     @property
     def gate(self) -> Gate | None:
         """What limits the calls to the judge's endpoint; None where its client has nothing of the kind, or none is set."""
-        if self._asking.client is not None:
-            found = getattr(self._asking.client, "limiter", None)
-            return found if isinstance(found, Limiter) else None
         try:
-            return from_environment(self.resolved_model() or "")[0].limiter
+            if self._asking.client is None:
+                return from_environment(self.resolved_model() or "")[0].limiter
+            found = getattr(self._asking.client, "limiter", None)
         except JudgeError:  # `evaluate` will say it
             return None
+        return found if isinstance(found, Limiter) else None
 
     @property
     def gates(self) -> list[Gate]:

@@ -9,11 +9,29 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
+from spangrade.errors import JudgeError
 from spangrade.judges.limiter import MAX_CONCURRENCY, Limiter
 
+VARIABLE: Final = "SPANGRADE_JUDGE_MAX_CONCURRENCY"
 _ENDS: Final = re.compile(r"(/v1)?(/chat/completions|/messages)?$")
 _shared: dict[tuple[object, ...], Limiter] = {}
 _salt: Final = secrets.token_bytes(16)  # keys are not kept here, nor what could be compared with those of elsewhere
+
+
+def most_at_once(configured: int | None) -> int:
+    """Calls at once, at most: as configured for an endpoint, else ``SPANGRADE_JUDGE_MAX_CONCURRENCY``, else 200.
+
+    Raises:
+        JudgeError: kind configuration, for a variable that is no number of calls.
+    """
+    if configured is not None:
+        return configured
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return MAX_CONCURRENCY
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise JudgeError("configuration", f"{VARIABLE}={text!r} is not a number of calls at once, 1 or more")
+    return int(text)
 
 
 def shared_limiter(

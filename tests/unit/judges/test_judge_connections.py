@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 import spangrade as sg
-from spangrade.judges.providers import client_from_environment
+from spangrade.judges.providers import Endpoint, client_at, client_from_environment
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
 from spangrade.testing import CollectingExporter, event_scores
 
@@ -79,3 +79,22 @@ def test_the_authorities_that_are_trusted_are_read_once_however_many_threads_com
         thread.join()
     client.close()
     assert len(read) == 1
+
+
+def test_threads_that_come_first_together_share_one_client(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, real, found = threading.Barrier(2), OpenAICompatible.address, []
+
+    def address(self: OpenAICompatible, base: httpx.URL) -> httpx.URL:
+        both.wait(10)  # both threads are making one
+        return real(self, base)
+
+    monkeypatch.setattr(OpenAICompatible, "address", address)
+    endpoint = Endpoint(base_url=f"{server.base_url}/together")
+    threads = [threading.Thread(target=lambda: found.append(client_at(endpoint))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1] is client_at(endpoint)

@@ -1,9 +1,12 @@
 """Which endpoint a judge's model goes to, and with which key: by the model's name, the environment, and other packages."""
 
+import importlib
 import json
 import ssl
+import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.agent.certificate import make_certificate, needs_openssl
@@ -11,7 +14,14 @@ from tests.agent.certificate import make_certificate, needs_openssl
 import spangrade as sg
 from spangrade.config import FileConfig, load
 from spangrade.errors import JudgeError
-from spangrade.judges.providers import Endpoint, client_at, client_from_environment, close_connections
+from spangrade.judges.breaker import FAILURES
+from spangrade.judges.providers import (
+    Endpoint,
+    JudgeRequest,
+    client_at,
+    client_from_environment,
+    close_connections,
+)
 from spangrade.judges.providers.anthropic import AnthropicMessages
 from spangrade.judges.providers.endpoint import VENDORS, from_environment
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
@@ -273,9 +283,12 @@ PACKAGE = """
 from spangrade.judges.providers import JudgeReply
 
 class Client:
+    asked = []  # (called at the start of a call)
     def __init__(self, endpoint):
         self.endpoint = endpoint
     def complete(self, request):
+        for one in self.asked:
+            one(request)
         return JudgeReply('{"reasoning": "by acme", "score": 5}', model=f"acme:{request.model}")
 
 def broken(endpoint):
@@ -320,3 +333,81 @@ def test_a_provider_that_fails_or_is_unknown_is_named_and_no_key_is_shown(monkey
         assert "very-secret" not in str(caught.value)
     with pytest.raises(JudgeError, match=r"no provider 'nobody' for the judge; there are acme, .*anthropic, openai"):
         client_at(Endpoint(provider="nobody"))
+
+
+@pytest.fixture
+def asked(acme: None, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the package's client calls before it answers."""
+    module = importlib.import_module("acme_judges")
+    monkeypatch.setattr(module.Client, "asked", [])
+    found: list[Any] = module.Client.asked
+    return found
+
+
+def test_another_packages_provider_keeps_within_the_endpoints_limit(asked: list[Any]) -> None:
+    lock, now, most, two = threading.Lock(), 0, 0, threading.Barrier(2)
+
+    def one(_request: JudgeRequest) -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        two.wait(20)  # two are here at once, or none gets on
+        with lock:
+            now -= 1
+
+    asked.append(one)
+    client = client_at(Endpoint(provider="acme", api_key="of two", max_concurrency=2))
+    threads = [threading.Thread(target=client.complete, args=(request(),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert most == 2
+
+
+def test_judges_of_one_provider_of_another_package_share_its_limiter_and_the_lane_asks_it(
+    acme: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPANGRADE_JUDGE_MAX_CONCURRENCY", "7")
+    one, other = (sg.LlmJudge(name, "c", model="acme/big").gate for name in ("one", "other"))
+    assert one is other is not None
+    assert one.state().host == "acme"
+    placed = sg.LlmJudge("three", "c", model="big").at([Endpoint(provider="acme", api_key="another")])
+    assert placed.gate is not None
+    assert placed.gate is not one
+    assert placed.gate.state().limit == 7
+
+
+@pytest.mark.parametrize("fault", [JudgeError("connection", "nobody there"), RuntimeError("of a library")])
+def test_another_packages_provider_that_fails_is_left_alone(asked: list[Any], fault: Exception) -> None:
+    calls: list[JudgeRequest] = []
+
+    def fails(got: JudgeRequest) -> None:
+        calls.append(got)
+        raise fault
+
+    asked.append(fails)
+    client = client_at(Endpoint(provider="acme", api_key=f"fails by {fault}"))
+    for _ in range(FAILURES):
+        with pytest.raises(type(fault)):
+            client.complete(request())
+    with pytest.raises(JudgeError) as refused:
+        client.complete(request())
+    assert refused.value.kind == "circuit_open"
+    assert len(calls) == FAILURES
+    assert all(0 < got.timeout <= request().timeout for got in calls)
+
+
+def test_another_packages_provider_says_when_there_are_too_many_calls(asked: list[Any]) -> None:
+    def refuses(_request: JudgeRequest) -> None:
+        raise JudgeError("rate_limited", "too many requests")
+
+    asked.append(refuses)
+    endpoint = Endpoint(provider="acme", api_key="is busy")
+    assert endpoint.limiter is not None
+    before = endpoint.limiter.state().limit
+    with pytest.raises(JudgeError):
+        client_at(endpoint).complete(request())
+    assert endpoint.limiter.state().limit < before
+    assert endpoint.limiter.state().in_flight == 0

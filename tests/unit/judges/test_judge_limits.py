@@ -111,6 +111,20 @@ def test_the_bound_comes_from_the_environment_or_the_file(monkeypatch: pytest.Mo
     assert placed.gate.state().limit == 5
 
 
+def test_the_environments_bound_holds_for_every_endpoint_that_has_none_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, server: JudgeServer
+) -> None:
+    monkeypatch.setenv("SPANGRADE_JUDGE_MAX_CONCURRENCY", "4")
+    (endpoint,) = endpoints_of([JudgeEndpointEntry(base_url=server.base_url, api_key="of-the-file")])
+    of_the_file = LlmJudge("j", "c", model="m").at([endpoint])
+    by_hand = LlmJudge("j", "c", model="m").with_client(OpenAICompatible(server.base_url, "by-hand"))
+    its_own = LlmJudge("j", "c", model="m").with_client(OpenAICompatible(server.base_url, "own", max_concurrency=6))
+    assert [judge.gate.state().limit for judge in (of_the_file, by_hand, its_own) if judge.gate] == [4, 4, 6]
+    monkeypatch.setenv("SPANGRADE_JUDGE_MAX_CONCURRENCY", "none")
+    with pytest.raises(JudgeError, match="SPANGRADE_JUDGE_MAX_CONCURRENCY='none'"):
+        OpenAICompatible(server.base_url, "by-hand")
+
+
 def test_a_bound_that_is_none_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch, server: JudgeServer) -> None:
     monkeypatch.setenv("SPANGRADE_JUDGE_BASE_URL", server.base_url)
     for text in ("0", "-1", "many", "1.5"):

@@ -1,8 +1,7 @@
 """Who runs a judge's model. httpx is imported here, in the providers, and when the first judge grades."""
 
-from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from spangrade.errors import JudgeError
@@ -16,6 +15,7 @@ from spangrade.judges.providers.endpoint import (
     offered,
     spoken_at,
 )
+from spangrade.judges.providers.limited import LimitedClient
 
 if TYPE_CHECKING:
     from spangrade.judges.providers.http_client import HttpJudgeClient
@@ -25,6 +25,8 @@ __all__ = [
     "from_environment",
 ]  # fmt: skip
 
+_MOST_CLIENTS: Final = 32
+_clients: dict[Endpoint, JudgeClient] = {}
 _ours: "WeakSet[HttpJudgeClient]" = WeakSet()
 
 
@@ -39,13 +41,22 @@ def client_from_environment(model: str = "") -> tuple[JudgeClient, str]:
     return client_at(endpoint), name
 
 
-@lru_cache(maxsize=32)
 def client_at(endpoint: Endpoint) -> JudgeClient:
-    """The client for an endpoint; the same object for the same endpoint.
+    """The client for an endpoint; the same object for the same endpoint, of the last 32.
 
     Raises:
         JudgeError: kind configuration, when the provider is unknown, or address, key or a header cannot be used.
     """
+    found = _clients.get(endpoint)
+    if found is None:
+        # Two threads that come first may each make one; all get the one that is there first. The other holds nothing yet.
+        found = _clients.setdefault(endpoint, _made(endpoint))
+        for old in list(_clients)[:-_MOST_CLIENTS]:
+            _clients.pop(old, None)
+    return found
+
+
+def _made(endpoint: Endpoint) -> JudgeClient:
     provider = endpoint.provider or spoken_at(endpoint.base_url or "")
     made: HttpJudgeClient
     if provider == OPENAI_COMPATIBLE:
@@ -82,7 +93,8 @@ def _settings(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _theirs(provider: str, endpoint: Endpoint) -> JudgeClient:
-    """A client of another package's: its entry point is a function of an `Endpoint` that gives a `JudgeClient`."""
+    """A client of another package's, within our limiter: its entry point is a function of an `Endpoint` that gives a
+    `JudgeClient`."""
     found = next(iter(entry_points(group=GROUP, name=provider)), None)
     if found is None:
         known = ", ".join(sorted({OPENAI_COMPATIBLE, ANTHROPIC} | offered()))
@@ -95,4 +107,4 @@ def _theirs(provider: str, endpoint: Endpoint) -> JudgeClient:
         ) from None
     if not isinstance(client, JudgeClient):
         raise JudgeError("configuration", f"the provider {provider!r} ({found.value}) gave no client with `complete`")
-    return client
+    return LimitedClient(client, endpoint)

@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from spangrade.errors import JudgeError
-from spangrade.judges.limiter import MAX_CONCURRENCY, Limiter
-from spangrade.judges.limiters import shared_limiter
+from spangrade.judges.limiter import Limiter
+from spangrade.judges.limiters import most_at_once, shared_limiter
 
 GROUP: Final = "spangrade.judge_providers"
 OPENAI_COMPATIBLE: Final = "openai"
@@ -31,7 +31,8 @@ class Endpoint:
         headers: sent with every request, not shown.
         ca_file: PEM file of the authorities to trust; by default the usual ones, or ``SSL_CERT_FILE``.
         proxy: an HTTP proxy; by default ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` say.
-        max_concurrency: calls at once, at most, of all judges of the process at this address with this key.
+        max_concurrency: calls at once, at most, of all judges of the process at this address with this key; by default
+            ``SPANGRADE_JUDGE_MAX_CONCURRENCY``, else 200.
     """
 
     base_url: str | None = None
@@ -42,15 +43,20 @@ class Endpoint:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     ca_file: str | None = None
     proxy: str | None = field(default=None, repr=False)
-    max_concurrency: int = MAX_CONCURRENCY
+    max_concurrency: int | None = None
 
     @property
     def limiter(self) -> Limiter | None:
-        """What all calls to it in this process share; None for a provider of another package's, which limits itself."""
-        provider = self.provider or spoken_at(self.base_url or "")
-        if not self.base_url or provider not in (OPENAI_COMPATIBLE, ANTHROPIC):
+        """What all calls to it in this process share, by its address, or the provider's name where it has none; None where it
+        has neither.
+
+        Raises:
+            JudgeError: kind configuration, for a ``SPANGRADE_JUDGE_MAX_CONCURRENCY`` that is no number.
+        """
+        address = self.base_url or (f"//{self.provider}" if self.provider else "")
+        if not address:
             return None
-        return shared_limiter(self.base_url, self.api_key, self.api_key_file, self.max_concurrency)
+        return shared_limiter(address, self.api_key, self.api_key_file, most_at_once(self.max_concurrency))
 
     def serves(self, model: str) -> bool:
         """Whether it is the one for a model."""
@@ -117,7 +123,7 @@ def from_environment(model: str) -> tuple[Endpoint, str]:
         headers=_headers(_said("SPANGRADE_JUDGE_HEADERS") or ""),
         ca_file=_said("SPANGRADE_JUDGE_CA_FILE"),
         proxy=_said("SPANGRADE_JUDGE_PROXY"),
-        max_concurrency=_concurrency(_said("SPANGRADE_JUDGE_MAX_CONCURRENCY")),
+        max_concurrency=most_at_once(None),
     )
     return endpoint, name
 
@@ -180,16 +186,6 @@ def _headers(text: str) -> tuple[tuple[str, str], ...]:
             )
         found.append((name.strip(), value.strip()))
     return tuple(found)
-
-
-def _concurrency(text: str | None) -> int:
-    if text is None:
-        return MAX_CONCURRENCY
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise JudgeError(
-            "configuration", f"SPANGRADE_JUDGE_MAX_CONCURRENCY={text!r} is not a number of calls at once, 1 or more"
-        )
-    return int(text)
 
 
 def _said(name: str) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import httpx
 
 from spangrade.errors import JudgeError
-from spangrade.judges.limiter import MAX_CONCURRENCY, Limiter, Place
-from spangrade.judges.limiters import shared_limiter
+from spangrade.judges.limiter import Limiter, Place
+from spangrade.judges.limiters import most_at_once, shared_limiter
 from spangrade.judges.providers.base import JudgeReply, JudgeRequest
 from spangrade.judges.providers.connection import Connection, Exchange
 from spangrade.judges.providers.key import Key
@@ -37,10 +37,11 @@ class HttpJudgeClient(ABC):
         headers: sent with every request besides; never shown.
         ca_file, proxy: see `Connection`.
         retry: waits and clocks.
-        max_concurrency: calls at once, at most; see `Limiter`, which all clients of one address and key share.
+        max_concurrency: calls at once, at most; see `Limiter`, which all clients of one address and key share. By default
+            ``SPANGRADE_JUDGE_MAX_CONCURRENCY``, else 200.
 
     Raises:
-        JudgeError: kind configuration, when URL, key or a header cannot be used.
+        JudgeError: kind configuration, when URL, key, a header or the variable cannot be used.
     """
 
     #: What a model is asked for before it has refused anything.
@@ -56,14 +57,14 @@ class HttpJudgeClient(ABC):
         ca_file: str | None = None,
         proxy: str | None = None,
         retry: RetryPolicy | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
+        max_concurrency: int | None = None,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._key = Key(api_key, api_key_file)
         self._headers = _checked(headers or {})
         url = self.address(_http_url(base_url))
         self._connection = Connection(url, ca_file=ca_file, proxy=proxy, clock=self._retry.clock)
-        self._limited_by = (base_url, api_key, api_key_file, max_concurrency)
+        self._limited_by = (base_url, api_key, api_key_file, most_at_once(max_concurrency))
         self._limiter: tuple[int, Limiter] | None = None
         self._learned: dict[str, Learned] = {}
 
