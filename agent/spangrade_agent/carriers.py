@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from opentelemetry.proto.logs.v1.logs_pb2 import ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from spangrade import _guard
@@ -13,7 +14,7 @@ from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import REFUSED, NotForwarded, Pair, Settled, SpanSink
 from spangrade.model.outcome import ScoreRecord
 from spangrade_agent import codec
-from spangrade_agent.content import apply
+from spangrade_agent.content import apply, apply_to_logs
 from spangrade_agent.forward import ForwardQueue
 
 
@@ -63,6 +64,11 @@ class AgentCarriers:
     def clean(self, span: Span) -> bool:
         """Let nothing stay in a span that does not wait but what may leave; True if that may have changed it."""
         apply(self._policy, span)
+        return not self._policy.changes_nothing
+
+    def clean_logs(self, logs: ScopeLogs) -> bool:
+        """The same of log records."""
+        apply_to_logs(self._policy, logs)
         return not self._policy.changes_nothing
 
     def exports(self, held: Held) -> bool:  # noqa: ARG002 - the same for every span

@@ -34,6 +34,7 @@ __all__ = [
     "BadRequest",
     "add_scores",
     "attributes_of_kvs",
+    "decode_logs",
     "decode_other",
     "decode_other_counted",
     "decode_traces",
@@ -88,6 +89,20 @@ def decode_traces(body: bytes, encoding: Encoding) -> tuple[ExportTraceServiceRe
         for scope in group.scope_spans:
             _check_ids(scope.spans, losses)
     return request, losses.rejected, losses.message
+
+
+def decode_logs(body: bytes, encoding: Encoding) -> tuple[ExportLogsServiceRequest, int, str]:
+    """``(request, rejected, message)``: what could be read, how many log records were not, and why.
+
+    Raises:
+        BadRequest: the body as a whole cannot be read.
+    """
+    request = ExportLogsServiceRequest()
+    if encoding == "json":
+        losses = read_json(body, request)
+        return request, losses.rejected, losses.message
+    _parse(request, body)
+    return request, 0, ""
 
 
 def decode_other(signal: Signal, body: bytes, encoding: Encoding) -> bytes:

@@ -1,11 +1,14 @@
-"""What text may leave the agent: the SDK's content policy, on protobuf spans."""
+"""What text may leave the agent: the SDK's content policy, on protobuf spans and log records."""
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from spangrade import _guard
 from spangrade.delivery.content import FAILED, ContentPolicy
+from spangrade.samples.logs import NAME
+from spangrade.semconv import EVALUATION_EVENT
 
 
 def apply(policy: ContentPolicy, span: Span) -> None:
@@ -19,6 +22,40 @@ def apply(policy: ContentPolicy, span: Span) -> None:
     except Exception as fault:  # noqa: BLE001
         _guard.swallowed("content.apply", fault)
         _withhold(span)
+
+
+def apply_to_logs(policy: ContentPolicy, logs: ScopeLogs) -> None:
+    """The same for the log records of one scope, in place. Messages that are a record of their own do not leave at all where
+    content may not; an application's own lines are its own, and are redacted only."""
+    if policy.changes_nothing:
+        return
+    for at in range(len(logs.log_records) - 1, -1, -1):
+        record = logs.log_records[at]
+        try:
+            with policy.at_work():
+                leaves = _apply_to_log(policy, record)
+            if not leaves:
+                del logs.log_records[at]
+        except Exception as fault:  # noqa: BLE001 - as of a span
+            _guard.swallowed("content.apply_to_logs", fault)
+            record.ClearField("attributes")
+            record.body.string_value = FAILED
+
+
+def _apply_to_log(policy: ContentPolicy, record: LogRecord) -> bool:
+    name = record.event_name or next((kv.value.string_value for kv in record.attributes if kv.key == NAME), "")
+    if not policy.event_may_leave(name):
+        return False
+    if not policy.export_content and name.startswith("gen_ai.") and name != EVALUATION_EVENT:
+        record.ClearField("body")  # of an event whose fields nobody knows yet
+    if record.body.HasField("kvlist_value"):
+        _attributes(policy, record.body.kvlist_value.values)
+    else:
+        _value(policy, record.body)
+    _attributes(policy, record.attributes)
+    if record.event_name:
+        record.event_name = policy.said(record.event_name)
+    return True
 
 
 def _apply(policy: ContentPolicy, span: Span) -> None:
