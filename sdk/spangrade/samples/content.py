@@ -10,10 +10,6 @@ from spangrade.samples.dialects import DIALECTS
 
 _FOREIGN_KEYS: Final = frozenset(
     {
-        # Traceloop
-        "traceloop.entity.input",
-        "traceloop.entity.output",
-        "traceloop.prompt.template",
         "prompt",  # Logfire with agents of others
         # MLflow
         "mlflow.spanInputs",
@@ -22,8 +18,6 @@ _FOREIGN_KEYS: Final = frozenset(
     }
 )
 _FOREIGN_PREFIXES: Final = (
-    "gen_ai.prompt.",
-    "gen_ai.completion.",
     "ai.prompt",  # Vercel AI: ai.prompt, ai.prompt.messages
     "ai.response.text",
     "ai.response.object",
@@ -52,7 +46,6 @@ _FOREIGN_PREFIXES: Final = (
     "lmnr.span.input",
     "lmnr.span.output",
     "lk.",  # LiveKit
-    "traceloop.prompt.template_variables",
 )
 
 #: Attribute keys that hold user content, whole.

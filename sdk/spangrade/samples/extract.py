@@ -109,7 +109,7 @@ def _merge(kind: str, readings: Sequence[Reading], *, lossy: bool) -> Reading:
 
 def _by_messages(readings: Sequence[Reading]) -> list[Reading]:
     """Readings with messages first, and of these the GenAI conventions' (the sort keeps the order otherwise)."""
-    return sorted(readings, key=lambda r: (not (r.messages or r.output_messages), r.dialect != otel_genai.name))
+    return sorted(readings, key=lambda r: (r.dialect != otel_genai.name) if r.messages or r.output_messages else 2)
 
 
 def _documents(kind: str, readings: Sequence[Reading], output: Any) -> tuple[Mapping[str, Any], ...] | None:

@@ -85,7 +85,7 @@ def _parsed(body: Mapping[str, Any]) -> dict[str, Any]:
         if key in plain:
             plain[key] = _structured(plain[key])
     if "content" in plain:
-        plain["content"] = _content(plain["content"])
+        plain["content"] = content_of(plain["content"])
     return plain
 
 
@@ -99,7 +99,7 @@ def _structured(value: Any) -> Any:
     return found.items if value.lstrip().startswith("[") and found.items != [value] else found.items[0]
 
 
-def _content(value: Any) -> Any:
+def content_of(value: Any) -> Any:
     """The content of a message: parts where JSON text is some, since what a user wrote may be JSON of his own."""
     if value == WITHHELD:
         return None
@@ -116,7 +116,7 @@ def _choice(plain: dict[str, Any]) -> list[Turn]:
     inner: dict[str, Any] = dict(message) if isinstance(message, Mapping) else {"content": message}
     if inner.get("content") is None and "text" in inner:  # a text completion of Semantic Kernel's
         inner["content"] = inner["text"]
-    inner["content"] = _content(inner.get("content"))
+    inner["content"] = content_of(inner.get("content"))
     beside = {key: plain[key] for key in _MESSAGE if plain.get(key) is not None}
     said = {**beside, **{key: value for key, value in inner.items() if value is not None}}
     turns = _message("assistant", {**said, "role": said.get("role") or "assistant"})

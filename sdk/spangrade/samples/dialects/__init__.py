@@ -14,6 +14,7 @@ from spangrade.samples.dialects import (
     own,
     plain,
     pydantic_ai,
+    traceloop,
 )
 from spangrade.samples.dialects.base import Dialect
 
@@ -22,6 +23,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     langfuse,
     logfire,
     pydantic_ai,
+    traceloop,
     openinference,
     otel_genai,
     genai_events,
