@@ -1,10 +1,12 @@
-"""A judge's endpoint in a process of its own: every reply takes so long, and more than so many at once get 429.
+"""A judge's endpoint in a process of its own: every reply takes so long, and more than so many at once get 429. It ends with
+the process that started it, however that ends: then there is nobody at the other end of its standard input.
 
 ``GET /stats`` gives what it has done: replies, refusals, the most requests that it had at once.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -43,7 +45,8 @@ class Server:
         self._ok, self._refused = _response("200 OK", _REPLY), _response("429 Too Many Requests", {"error": {}})
 
     async def serve(self) -> None:
-        """Print the port, and serve until killed."""
+        """Print the port, and serve until standard input ends."""
+        asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, 1024) else os._exit(0))
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
         print(server.sockets[0].getsockname()[1], flush=True)
         await server.serve_forever()
@@ -76,7 +79,7 @@ class Server:
 def serving(delay: float, limit: int = 0) -> Iterator[str]:
     """The origin of such a server, while the block runs."""
     command = [sys.executable, "-m", "tests.benchmarks.judge_server", str(delay), str(limit)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"

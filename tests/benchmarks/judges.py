@@ -24,6 +24,7 @@ from tests.benchmarks.judge_server import serving, stats
 CONCURRENCY = 200
 DELAY_S = 2.0
 ALLOWED = CONCURRENCY / DELAY_S  # Little's law: calls a second = calls at once / seconds that one takes
+RAMP_S = 60
 SERVER_LIMIT = 20
 SERVER_DELAY_S = 0.5
 SERVER_ALLOWED = SERVER_LIMIT / SERVER_DELAY_S
@@ -79,6 +80,16 @@ def _status(name: str) -> int:
     return 0
 
 
+def _until_all_are_under_way(judge: sg.LlmJudge) -> None:
+    """Wait for the limiter to let `CONCURRENCY` calls go. It may not: where the machine is so busy that replies are late, that
+    looks to it like an endpoint with fewer slots."""
+    deadline = time.perf_counter() + RAMP_S
+    while (gate := judge.gate) is None or gate.state().in_flight < CONCURRENCY:
+        if time.perf_counter() > deadline:
+            raise SystemExit(f"not {CONCURRENCY} calls under way after {RAMP_S} s, but this: {gate and gate.state()}")
+        time.sleep(0.05)
+
+
 def frontier(rounds: int, seconds: float) -> None:
     """An endpoint that takes two seconds and answers two hundred at once."""
     rates: list[float] = []
@@ -99,8 +110,7 @@ def frontier(rounds: int, seconds: float) -> None:
                 judged("What does a span hold?")
             with _load(judged, ALLOWED * 1.05):
                 began = began if turn else time.perf_counter()
-                while (gate := helpful.gate) is not None and gate.state().in_flight < CONCURRENCY:
-                    time.sleep(0.05)
+                _until_all_are_under_way(helpful)
                 ramp = ramp or time.perf_counter() - began
                 first, started = stats(origin)["replies"], time.perf_counter()
                 times[True].append(_timed(seconds))
