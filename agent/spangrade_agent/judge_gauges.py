@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spangrade.delivery.instruments import CIRCUITS
 from spangrade.model.gate import GateState, by_host
-from spangrade.scoring.outcomes import Ledger
+from spangrade.scoring.outcomes import Counts, Ledger
 from spangrade_agent.health import Gauge, Labels
 
 
@@ -29,16 +29,21 @@ def judge_gauges(ledger: Ledger) -> Sequence[Gauge]:
         "circuit": ("Of an endpoint of judges: 0 closed, 1 half open, 2 open", lambda s: CIRCUITS[s.circuit]),
     }
 
-    def by_result() -> Mapping[Labels, float]:
-        found: Counter[Labels] = Counter()
-        for counts in ledger.snapshot().values():
-            for result, n in counts.canaries.items():
-                found[("evaluator", counts.name), ("result", result)] += n
+    def by_result(read: Callable[[Counts], Mapping[str, int]]) -> Callable[[], Mapping[Labels, float]]:
+        def found() -> Mapping[Labels, float]:
+            total: Counter[Labels] = Counter()
+            for counts in ledger.snapshot().values():
+                for result, n in read(counts).items():
+                    total[("evaluator", counts.name), ("result", result)] += n
+            return total
+
         return found
 
     canaries = "Samples with a known verdict that a judge was asked about"
+    repairs = "Replies of a judge that could not be read and were asked for once more"
     return [
-        Gauge("spangrade_judge_canaries_total", canaries, "counter", by_result),
+        Gauge("spangrade_judge_canaries_total", canaries, "counter", by_result(lambda counts: counts.canaries)),
+        Gauge("spangrade_judge_repairs_total", repairs, "counter", by_result(lambda counts: counts.repairs)),
         *(
             Gauge(f"spangrade_judge_{amount}_usd", f"US dollars {said} in this window", "gauge", by_judge(amount))
             for amount, said in money.items()

@@ -8,6 +8,7 @@
 | ``spangrade.scores.delivered`` | observable: scored pairs that left, by evaluator and carrier |
 | ``spangrade.scores.undelivered`` | observable: scored pairs that could not leave, by evaluator and reason |
 | ``spangrade.judge.canaries`` | observable: samples with a known verdict, by evaluator and result (right, wrong, error, unasked) |
+| ``spangrade.judge.repairs`` | observable: replies that could not be read and were asked for once more, by evaluator and result (mended, in_vain) |
 | ``spangrade.judge.spent``, ``.reserved``, ``.left`` | observable: US dollars of a judge's budget, by evaluator and window (hour, day) |
 | ``spangrade.judge.concurrency.limit``, ``.in_flight`` | observable: calls at once that an endpoint takes, and those under way, by endpoint (its host) |
 | ``spangrade.judge.circuit`` | observable: 0 closed, 1 half open, 2 open (judges' pairs are dropped), by endpoint (its host) |
@@ -99,6 +100,12 @@ class OutcomeInstruments:
             [observed(lambda c: [(n, {"result": result}) for result, n in c.canaries.items()])],
             "{sample}",
             "Samples with a known verdict that a judge was asked about, by result",
+        )
+        meter.create_observable_counter(
+            "spangrade.judge.repairs",
+            [observed(lambda c: [(n, {"result": result}) for result, n in c.repairs.items()])],
+            "{call}",
+            "Judges' replies that could not be read and were asked for once more, by result",
         )
         for name, said in _MONEY.items():
             meter.create_observable_gauge(f"spangrade.judge.{name}", [_money(ledger, name)], "{USD}", said)

@@ -1,13 +1,17 @@
 """A judge is asked within its ceilings: of calls, and of money."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from spangrade.judges.prices import cost_of
+from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
 from spangrade.scoring.ended import Ended
+from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.purse import Purse
 from spangrade.scoring.seats import Seat
+from spangrade.semconv import JUDGE_REPAIRS
 
 
 def ask_judge(seat: Seat, sample: Sample) -> Any:
@@ -42,3 +46,10 @@ def _paid(seat: Seat, purse: Purse, sample: Sample) -> Any:
         raise
     finally:
         purse.settle(held, spent)
+
+
+def count_repairs(ledger: Ledger, judge: EvaluatorInfo, details: Mapping[str, Any], *, scored: bool) -> None:
+    """Count the replies of one grading that were asked for once more. ``details``: of its verdict, or of its error."""
+    times = details.get(JUDGE_REPAIRS, 0)
+    if times:
+        ledger.repaired(judge, "mended" if scored else "in_vain", times)

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from spangrade._switches import scoring_stopped
 from spangrade.model.evaluator import Verdict
-from spangrade.scoring.asking import ask_judge
+from spangrade.scoring.asking import ask_judge, count_repairs
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.seats import Seat
 from spangrade.scoring.selection import chosen, position
@@ -49,6 +49,8 @@ class CanaryStep:
 
     def done(self, result: Any, fault: BaseException | None, _duration_s: float) -> None:
         """The judge came back."""
+        details = getattr(result if fault is None else fault, "details", {})
+        count_repairs(self.ledger, self.seat.info, details, scored=fault is None)
         if fault is not None:
             self._count("error")
         elif not isinstance(result, Verdict) or not result.scores:

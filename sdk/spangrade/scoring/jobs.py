@@ -13,6 +13,7 @@ from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.scoring.asking import count_repairs
 from spangrade.scoring.canaries import CanaryStep, due
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.ended import Ended
@@ -187,7 +188,11 @@ class Jobs:
         info = seat.info
         try:
             self._ledger.ended(info, ended.outcome, ended.reason)
-            if ended.outcome is Outcome.ERROR and not seat.is_judge:
+            if seat.is_judge:
+                verdict = ended.verdict
+                details = ended.details if verdict is None else verdict.details
+                count_repairs(self._ledger, info, details, scored=ended.outcome is Outcome.SCORED)
+            elif ended.outcome is Outcome.ERROR:
                 _say(info, ended.reason)
             with _RECORDS:
                 records = records_of(job, info, selection, ended, self._around.clock.time_ns())

@@ -32,6 +32,7 @@ class Counts:
     undelivered: Counter[str] = field(default_factory=Counter)
     also: Counter[str] = field(default_factory=Counter)
     canaries: Counter[str] = field(default_factory=Counter)  # right, wrong, error, unasked
+    repairs: Counter[str] = field(default_factory=Counter)  # mended, in_vain
 
     def of(self, outcome: Outcome) -> int:
         """How many pairs ended as ``outcome``, for whatever reason."""
@@ -110,6 +111,11 @@ class Ledger:
         with self._lock:
             self._of(evaluator).canaries[result] += 1
 
+    def repaired(self, evaluator: EvaluatorInfo, result: str, times: int) -> None:
+        """Replies of a judge could not be read, and it was asked once more for each."""
+        with self._lock:
+            self._of(evaluator).repairs[result] += times
+
     def close(self, reason: str) -> None:
         """Nothing will be exported any more: what is still in flight could not leave."""
         with self._lock:
@@ -129,6 +135,7 @@ class Ledger:
                     c.undelivered.copy(),
                     c.also.copy(),
                     c.canaries.copy(),
+                    c.repairs.copy(),
                 )
                 for key, c in self._counts.items()
             }
