@@ -82,6 +82,11 @@ class _Limited:
         return self._evaluator.info
 
     @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """See `PartedEvaluator`."""
+        return tuple((name, self.timeout) for name, _ in getattr(self._evaluator, "parts", ()))
+
+    @property
     def is_async(self) -> bool:
         """See `Evaluator`."""
         return self._evaluator.is_async

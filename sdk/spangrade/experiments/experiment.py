@@ -197,8 +197,8 @@ def _scores_of(item: ItemResult, end: PairEnd) -> Iterator[ScoreResult]:
         graded, failed = record.graded, record.error_type is not None
         span_id = f"{record.span.span_id:016x}"
         outcome = end.outcome
-        if failed and outcome is Outcome.SCORED:  # one of several scores, the others of which are there
-            outcome = Outcome.ERROR
+        if failed:  # perhaps one of several scores, the others of which are there
+            outcome = Outcome.TIMEOUT if record.error_type == "timeout" else Outcome.ERROR
         yield ScoreResult(
             item.item_id,
             item.repeat,

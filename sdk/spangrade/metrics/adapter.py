@@ -9,8 +9,9 @@ from spangrade.metrics.base import BaseMetric, described, identity, wire_name
 from spangrade.metrics.composite import CompositeMetric
 from spangrade.metrics.leaf import EvaluatorLeaf, LeafRun, LeafRunner, is_async
 from spangrade.metrics.source import source_hash
+from spangrade.metrics.tree_pass import TreePass
 from spangrade.metrics.tree_plan import check_complete, plan_of, spec_of
-from spangrade.metrics.tree_run import TreeRun, run
+from spangrade.metrics.tree_run import TreeRun
 from spangrade.model.evaluator import Evaluator, EvaluatorInfo, Failure, Verdict, hash_config
 from spangrade.model.sample import Sample
 from spangrade.model.score import Graded, Skip
@@ -75,7 +76,7 @@ def _verdict(found: LeafRun) -> Verdict:
 
 class TreeEvaluator:
     """A tree in the pipeline: every leaf's score is called ``tree.key`` and says its path, the tree's aggregate is called like
-    the tree.
+    the tree. An evaluator in parts (see `spangrade.model.parts`): each leaf has its own time.
 
     Args:
         tree: changes to it afterwards are not seen.
@@ -92,11 +93,14 @@ class TreeEvaluator:
         self._whole = None if tree.aggregate is None else tree.result_key  # the key of its one number
         check_complete(self._plan)
         self.info: EvaluatorInfo
-        self.info, limit = described(tree, wire_name(tree), {"tree": spec_of(tree)})
+        self.info, _ = described(tree, wire_name(tree), {"tree": spec_of(tree)})
         self.is_async = self._plan.is_async
         leaves = [leaf.metric for leaf in self._plan.leaves]
-        slowest = max(described(leaf, leaf.name)[1] for leaf in leaves)
-        self.timeout = limit if tree.timeout is not None else slowest + (1.0 if self.is_async else 0.0)
+        for leaf in leaves:
+            described(leaf, leaf.name)
+        self.parts = self._plan.parts()
+        slowest = max(limit for _, limit in self.parts)
+        self.timeout = slowest + (1.0 if self.is_async else 0.0)  # the loop's, whose leaves keep their own times
         sources = [source_of(leaf) for leaf in leaves]
         self.source_hash = None if None in sources else hash_config({"leaves": sources})
         self.__doc__ = type(tree).__doc__
@@ -110,14 +114,14 @@ class TreeEvaluator:
         missing = sample.missing(self.info.requires)
         if missing:
             raise Skip(f"{', '.join(missing)} missing")
-        found = run(self._plan, sample, self._name)
-        return self._verdict(found) if isinstance(found, TreeRun) else self._later(found)
+        return self.begin(sample).run()  # type: ignore[no-any-return]
+
+    def begin(self, sample: Sample) -> TreePass[Verdict]:
+        """The same in parts; nothing has run yet."""
+        return TreePass(self._plan, sample, self._verdict, self._name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return evaluator_of, (self.tree,)
-
-    async def _later(self, found: Awaitable[TreeRun]) -> Verdict:
-        return self._verdict(await found)
 
     def _verdict(self, found: TreeRun) -> Verdict:
         if not found.scores and not found.failures:

@@ -39,7 +39,9 @@ def aggregated(how: Any, values: Sequence[float], weights: Sequence[float]) -> f
         ValueError: a function gave no finite number.
     """
     if how == "mean":
-        return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
+        exponent = math.frexp(max(weights))[1]  # scaled exactly, so that no product over- or underflows
+        shares = [math.ldexp(weight, -exponent) for weight in weights]
+        return math.fsum(w * v for w, v in zip(shares, values, strict=True)) / math.fsum(shares)
     if how == "min":
         return min(values)
     if how == "max":

@@ -37,10 +37,10 @@ class CompositeMetric(Tree):
     that it is meant all the same.
 
     A metric that raises does not lose the others: `evaluate` returns what there is, with the rest in ``failures``; in the
-    pipeline each failure leaves under its own name. An async metric has its own time limit, and so has the whole tree. The
-    others run one after the other on one thread: one that hangs costs the scores of the whole tree for that sample, so what
-    may hang stands better beside the tree. ``process=True`` is for the whole tree: a
-    metric in it runs where the tree does. Nothing may be added or removed while it runs.
+    pipeline each failure leaves under its own name. There each metric has its own time limit: one that hangs is a failure of
+    kind ``timeout``, the others' scores arrive, and after three such in a row it alone is paused (failures of kind
+    ``paused``). ``process=True`` is for the whole tree: a metric in it runs where the tree does, and one that hangs there
+    ends the process, and with it what the whole tree has found on that sample. Nothing may be added or removed while it runs.
 
     Args:
         name: what it is called, and its ``result_key`` where none is said; default the class's name.
@@ -50,8 +50,8 @@ class CompositeMetric(Tree):
         on_missing: see above.
         config: for a subclass with a `config_schema`.
         result_key, options: as of `BaseMetric`. ``threshold``, ``lower_is_better`` and ``verdict`` are for the aggregate;
-            each metric in the tree keeps its own. ``timeout`` is for the whole tree; default that of its slowest metric,
-            and a second more where one is async.
+            each metric in the tree keeps its own. ``timeout``: seconds that no metric in it may exceed, each by itself, and
+            the limit of those that have the default of 5.
 
     Raises:
         ValueError, TypeError: as of `add`; an unknown aggregate, or a weight for a child that is not there.
@@ -130,11 +130,10 @@ class CompositeMetric(Tree):
 
     def evaluate(self, sample: Any, /) -> Merged | Awaitable[Merged]:
         """The merged results on a text, or on a `Sample`; an awaitable of them, if a metric of the tree is async."""
+        from spangrade.metrics.tree_pass import TreePass
         from spangrade.metrics.tree_plan import plan_of
-        from spangrade.metrics.tree_run import TreeRun, run
 
-        found = run(plan_of(self), sample)
-        return _merged(found) if isinstance(found, TreeRun) else _later(found)
+        return TreePass(plan_of(self), sample, _merged).run()  # type: ignore[no-any-return]
 
     @classmethod
     def from_config(cls, config: Any = None, *, result_key: str | None = None, **parameters: Any) -> Any:
@@ -161,7 +160,3 @@ def _merged(found: "TreeRun") -> Merged:
     merged = Merged(found.raw)
     merged.failures = tuple(found.failures)
     return merged
-
-
-async def _later(found: "Awaitable[TreeRun]") -> Merged:
-    return _merged(await found)

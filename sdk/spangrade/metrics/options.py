@@ -51,6 +51,8 @@ def with_options(metric: BaseMetric[Any] | Evaluator, options: Mapping[str, Any]
 class ToldEvaluator:
     """Any evaluator, with another name, rule, or identity. Its numbers are passed or failed anew."""
 
+    parts: tuple[tuple[str, float], ...] = ()  # it is told as a whole, and runs as one
+
     def __init__(self, evaluator: Evaluator, options: Mapping[str, Any]) -> None:
         old = evaluator.info
         self._evaluator = evaluator

@@ -6,18 +6,30 @@ from typing import Any
 from spangrade.errors import ConfigError
 from spangrade.metrics.aggregate import name_of
 from spangrade.metrics.base import BaseMetric, identity, rule_of
+from spangrade.metrics.checks import check_timeout
 from spangrade.metrics.leaf import EvaluatorLeaf, LeafRunner, is_async
+from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.metrics.tree import Tree
 from spangrade.model.score import Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A metric, what runs it, and where it stands: ``tree/branch/leaf``."""
+    """A metric, what runs it, and where it stands: ``tree/branch/leaf``. ``limits``: what it and the trees around it say of
+    its time."""
 
     metric: BaseMetric[Any]
     path: str
     run: LeafRunner
+    limits: tuple[Any, ...]
+
+    @property
+    def timeout(self) -> float:
+        """Seconds after which it is given up: the least that was said, by a metric more than the default. `ConfigError` for what
+        is no number of seconds."""
+        own, *around = self.limits
+        said = [limit for limit in (None if own == DEFAULT_TIMEOUT_S else own, *around) if limit is not None]
+        return min((check_timeout(limit, f"metric {self.metric.name!r}") for limit in said), default=DEFAULT_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,12 @@ class Plan:
         """Whether one of the leaves is."""
         return any(is_async(leaf.metric) for leaf in self.leaves)
 
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """The path and time limit of each leaf, in order; behind them, where there are aggregates, one for all these."""
+        leaves = [(leaf.path, leaf.timeout) for leaf in self.leaves]
+        slowest = max((limit for _, limit in leaves), default=DEFAULT_TIMEOUT_S)
+        return (*leaves, *((whole.path, slowest) for whole in self.wholes[-1:]))
+
 
 def plan_of(root: Any) -> Plan:
     """The plan of a tree.
@@ -64,7 +82,7 @@ def plan_of(root: Any) -> Plan:
     """
     leaves: list[Leaf] = []
     wholes: list[Whole] = []
-    _visit(root, root.result_key, leaves, wholes)
+    _visit(root, root.result_key, (), leaves, wholes)
     seen: dict[str, str] = {}
     for key, path in [(leaf.metric.result_key, leaf.path) for leaf in leaves] + [(w.key, w.path) for w in wholes]:
         if key in seen:
@@ -76,15 +94,16 @@ def plan_of(root: Any) -> Plan:
     return Plan(root, tuple(leaves), tuple(wholes))
 
 
-def _visit(tree: Any, path: str, leaves: list[Leaf], wholes: list[Whole]) -> list[Part]:
+def _visit(tree: Any, path: str, around: tuple[Any, ...], leaves: list[Leaf], wholes: list[Whole]) -> list[Part]:
     """Note the leaves and aggregates of a tree; returns what it gives to the aggregate above it."""
     parts: list[Part] = []
+    limits = (tree.timeout, *around)
     for child in tree.children:
         weight, at = tree.weight_of(child), f"{path}/{child.result_key}"
         if isinstance(child, Tree):
-            given = _visit(child, at, leaves, wholes)
+            given = _visit(child, at, limits, leaves, wholes)
         else:
-            leaves.append(Leaf(child, at, LeafRunner(child)))
+            leaves.append(Leaf(child, at, LeafRunner(child), (child.timeout, *limits)))
             given = [Part(child.result_key, 1.0, at)]
         if tree.aggregate is not None and weight and given:
             _check_direction(tree, child, at)

@@ -1,14 +1,11 @@
-"""A tree on one sample: every leaf runs, whatever the others do; then the aggregates."""
+"""What a tree gave: its leaves' results merged, and its aggregates."""
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from spangrade.metrics.aggregate import aggregated, name_of
 from spangrade.metrics.leaf import LeafRun, failure_of
-from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.metrics.tree_plan import Leaf, Plan, Whole
 from spangrade.model.evaluator import Failure
 from spangrade.model.returned import ScoreReader
@@ -52,60 +49,30 @@ class TreeRun:
         self.failures.append(Failure(self.named(key), kind, message, path, rule))
 
 
-def run(plan: Plan, given: Any, named: Callable[[str], str] = str) -> TreeRun | Awaitable[TreeRun]:
-    """Run the tree on a `Sample` or a text. An awaitable where a leaf gave one: the others have run by then, on this thread.
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Of a part that nobody waits for: the kind of its failure, and why."""
 
-    ``named``: a result key → its score's name; default the key itself.
+    kind: str
+    why: str
+
+
+def merged(plan: Plan, outcomes: Mapping[int, Any], named: Callable[[str], str], left: Left | None) -> TreeRun:
+    """What the leaves gave, in order, and the aggregates of it.
+
+    Args:
+        outcomes: by a leaf's place in the plan: a `LeafRun`, a `Left`, or what it raised.
+        named: a result key → its score's name.
+        left: the aggregates are not to be made, for this reason.
     """
-    outcomes = [_attempt(leaf, given) for leaf in plan.leaves]
-    if any(inspect.isawaitable(outcome) for outcome in outcomes):
-        return _later(plan, outcomes, named)
-    return _merged(plan, outcomes, named)
-
-
-async def _later(plan: Plan, outcomes: list[Any], named: Callable[[str], str]) -> TreeRun:
-    waiting = {
-        i: asyncio.ensure_future(_settled(plan.leaves[i], o)) for i, o in enumerate(outcomes) if inspect.isawaitable(o)
-    }
-    try:
-        found = await asyncio.gather(*waiting.values())
-    finally:  # given up from outside: none of them runs on
-        for task in waiting.values():
-            task.cancel()
-    for i, outcome in zip(waiting, found, strict=True):
-        outcomes[i] = outcome
-    return _merged(plan, outcomes, named)
-
-
-def _attempt(leaf: Leaf, given: Any) -> Any:
-    """What the leaf gave: a `LeafRun`, an awaitable of one, or what it raised."""
-    try:
-        return leaf.run(given)
-    except (Exception, SystemExit) as fault:  # noqa: BLE001 - a metric's fault is a failure of its own
-        return fault
-
-
-async def _settled(leaf: Leaf, outcome: Awaitable[LeafRun]) -> Any:
-    limit = leaf.metric.timeout or DEFAULT_TIMEOUT_S
-    try:
-        async with asyncio.timeout(limit) as timer:
-            return await outcome
-    except TimeoutError as fault:
-        return _TooLate(f"gave no result within {limit:g} s") if timer.expired() else fault
-    except (Exception, SystemExit) as fault:  # noqa: BLE001
-        return fault
-
-
-class _TooLate(Exception):
-    pass
-
-
-def _merged(plan: Plan, outcomes: list[Any], named: Callable[[str], str]) -> TreeRun:
     found = TreeRun(named)
-    for leaf, outcome in zip(plan.leaves, outcomes, strict=True):
-        _take(found, leaf, outcome)
+    for i, leaf in enumerate(plan.leaves):
+        _take(found, leaf, outcomes[i])
     for whole in plan.wholes:
-        _add_whole(found, whole)
+        if left is None:
+            _add_whole(found, whole)
+        else:
+            found.fail(whole.key, left.kind, left.why, whole.path, whole.rule)
     return found
 
 
@@ -126,8 +93,8 @@ def _take(found: TreeRun, leaf: Leaf, outcome: Any) -> None:
             found.skipped[key] = outcome.skipped
     elif isinstance(outcome, Skip):
         found.skipped[key] = str(outcome) or "skipped"
-    elif isinstance(outcome, _TooLate):
-        found.fail(key, "timeout", str(outcome), path, rule)
+    elif isinstance(outcome, Left):
+        found.fail(key, outcome.kind, outcome.why, path, rule)
     else:
         failure = failure_of(key, outcome)
         found.fail(key, failure.kind, failure.message, path, rule)

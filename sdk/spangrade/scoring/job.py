@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from spangrade._switches import scoring_stopped
 from spangrade.errors import EvaluatorError
@@ -11,6 +11,7 @@ from spangrade.model.condition import Facts
 from spangrade.model.evaluator import EvaluatorInfo, Verdict
 from spangrade.model.gate import CIRCUIT_OPEN, RATE_LIMITED
 from spangrade.model.outcome import Outcome, SpanRef
+from spangrade.model.parts import PartedEvaluator, Parts
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 from spangrade.samples.reading import Call
@@ -33,6 +34,8 @@ class Owner(Protocol):
     def pair_ended(self, job: "Job", seat: Seat, selection: Selection, ended: Ended) -> None: ...
 
     def metrics_ended(self, job: "Job") -> None: ...
+
+    def go_on(self, step: "PairStep") -> None: ...
 
 
 @dataclass(eq=False)
@@ -161,16 +164,27 @@ def _said(graded: Graded) -> str:
 
 @dataclass(eq=False, slots=True)
 class PairStep:
-    """One (sample, evaluator) pair on its way through a lane."""
+    """One (sample, evaluator) pair on its way through a lane. ``parts``: of an evaluator in parts, how far it has come."""
 
     job: Job
     seat: Seat
     selection: Selection
+    parts: Parts | None = None
 
     @property
     def turn(self) -> Turn:
         """Where it stands."""
         return self.seat.turn
+
+    @property
+    def part(self) -> int:
+        """See `PartedStep`."""
+        return 0 if self.parts is None else self.parts.at
+
+    def leave(self, part: int, kind: str) -> bool:
+        """See `PartedStep`."""
+        why = f"gave no result within {self.turn.parts[part].timeout_s:g} s"
+        return self._begun().leave(part, kind, why if kind == "timeout" else f"{why} again and again")
 
     def run(self) -> Any:
         """Runs on a lane's thread; what it raises becomes the outcome."""
@@ -184,6 +198,8 @@ class PairStep:
         info = seat.info
         if info.requires:
             _check_required(info, sample)
+        if seat.turn.parts:
+            return self._begun().run()
         if seat.budget.unlimited and not seat.is_judge:
             return seat.evaluate(sample)
         if seat.budget.full():
@@ -193,14 +209,22 @@ class PairStep:
             _check_required(info, sample)
         return ask_judge(seat, sample)  # last of all: what is skipped costs nothing
 
+    def _begun(self) -> Parts:
+        if self.parts is None:
+            self.parts = cast("PartedEvaluator", self.seat.placed.evaluator).begin(self.job.sample)
+        return self.parts
+
     def done(self, result: Any, fault: BaseException | None, duration_s: float) -> None:
         """The evaluator came back."""
         self._end(_ended(result, fault, duration_s))
 
     def gave_up(self, why: str, duration_s: float) -> None:
         """The evaluator did not come back in time, or never ran."""
-        if why == "timeout":
-            limit = self.turn.timeout_s
+        limit = self.turn.timeout_s
+        if why == "timeout" and self.parts is not None:
+            self.parts.leave_awaited(why, f"gave no result within {limit:g} s")
+            self.job.owner.go_on(self)
+        elif why == "timeout":
             self._end(Ended(Outcome.TIMEOUT, why, None, "timeout", f"gave no result within {limit:g} s", duration_s))
         else:
             self._end(Ended(Outcome.DROPPED, why))
@@ -238,6 +262,11 @@ def _ended(result: Any, fault: BaseException | None, duration_s: float) -> Ended
         return result
     if isinstance(result, Verdict) and result.failures:
         first = result.failures[0]
+        kinds = {failure.kind for failure in result.failures} - {"incomplete"}  # an aggregate, for want of the others
+        if kinds == {"paused"}:
+            return Ended(Outcome.DROPPED, "paused")
+        if kinds == {"timeout"}:
+            return Ended(Outcome.TIMEOUT, "timeout", result, "timeout", first.message, duration_s)
         return Ended(Outcome.ERROR, first.kind, result, first.kind, first.message, duration_s)
     kind = type(result).__name__
     message = f"the evaluator returned {kind} where the pipeline needs a Verdict with at least one score"

@@ -13,6 +13,7 @@ from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.samples.sightings import is_again
 from spangrade.scoring.asking import count_repairs
 from spangrade.scoring.canaries import CanaryStep, due
 from spangrade.scoring.clock import Clock
@@ -31,6 +32,7 @@ from spangrade.scoring.seats import Seat, meets, seats_of
 from spangrade.scoring.selection import ALWAYS, Budget, Selection
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
+from spangrade.scoring.wants import Wanted
 from spangrade.scoring.worker import Lane
 
 # They have no state, and there would be two for every pair.
@@ -120,8 +122,14 @@ class Jobs:
         kind = quick_kind(span.attributes) if offer.ticket is not None else None
         if kind is None or kind == "evaluator":
             return
-        is_root = kind in ROOT_KINDS and not (offer.lineage and offer.lineage.under_call)
-        for seat in meets(self._seats, (kind, "root") if is_root else (kind,), span.attributes, span.resource):
+        lineage = offer.lineage
+        wanted = Wanted.of(seat.info.target for seat in self._seats)
+        targets = wanted.by_itself(kind, span.name, span.scope_name, span.attributes)
+        if lineage is not None and is_again(kind, lineage.within):
+            targets = [target for target in targets if target != kind]
+        if kind in ROOT_KINDS and not (lineage and lineage.under_call):
+            targets.append("root")
+        for seat in meets(self._seats, targets, span.attributes, span.resource):
             self._ledger.met(seat.info)
             self._ledger.ended(seat.info, Outcome.DROPPED, reason)
 
@@ -163,6 +171,11 @@ class Jobs:
         once(f"lane:{reason}", "scoring cannot keep up; pairs are dropped and counted", reason=reason)
         for step in steps:
             step.gave_up(reason, 0.0)
+
+    def go_on(self, step: PairStep) -> None:
+        """A part of an evaluator was left: the rest of it."""
+        if not self._metrics.submit([step], again=True):
+            self._drop([step])
 
     def metrics_ended(self, job: Job) -> None:
         """All metrics of a sample have ended: its chosen judges' turn, and that of the conditions on what was found."""

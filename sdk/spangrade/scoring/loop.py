@@ -98,6 +98,8 @@ class LoopLane:
         if not self._ends(flight, loop):
             return  # given up meanwhile
         flight.lane.landed(flight.step.turn, ended_how(fault))
+        if flight.step.turn.parts:
+            flight.lane.settle_parts(flight.step.turn, result)
         with shield("loop.done"):
             flight.step.done(result, fault, max(0.0, self._clock.monotonic() - flight.came))
 

@@ -62,6 +62,8 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
             limit = remote_limit if remote else settings.metric_limit
         # A worker that is late is ended, and the thread that waits for it comes back: its lane gives it the time for that.
         timeout = evaluator.timeout + (2 * START_S if remote else 0)
+        # A worker process is ended as a whole, and with it what the parts have found.
+        parts = () if judge or remote else tuple(Turn(name, s, limit) for name, s in getattr(evaluator, "parts", ()))
         money = p.policy.budget_of(MONEY) if judge else {}
         seats.append(
             Seat(
@@ -69,7 +71,14 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
                 info,
                 Selector(info, p.policy, clock),
                 Budget(p.policy.budget_of(CALLS), clock),
-                Turn(info.name, timeout, limit, max(loop_limit, limit) if gate is not None else loop_limit, gate=gate),
+                Turn(
+                    info.name,
+                    timeout,
+                    limit,
+                    max(loop_limit, limit) if gate is not None else loop_limit,
+                    gate=gate,
+                    parts=parts,
+                ),
                 partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,
                 judge,
                 remote,

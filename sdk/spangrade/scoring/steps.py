@@ -2,14 +2,15 @@
 
 import threading
 from collections import deque
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 from spangrade._log import once
 from spangrade.errors import EvaluatorError
+from spangrade.model.evaluator import Verdict
 from spangrade.model.gate import CIRCUIT_OPEN, Permit
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.shield import shield
-from spangrade.scoring.turn import Step, Turn
+from spangrade.scoring.turn import PartedStep, Step, Turn
 
 MAX_LEFT_BEHIND: Final = (
     16  # threads that have not come back; at that number the evaluators that they are of wait for them
@@ -40,12 +41,15 @@ class StepQueue:
         self._turns: dict[int, Turn] = {}  # all that ever came, as many as there are evaluators
         self._permits: dict[int, Permit] = {}  # of ready steps that waited for one; they count as running
 
-    def put(self, steps: list[Step], wake: int) -> bool:
+    def put(self, steps: list[Step], wake: int, *, again: bool = False) -> bool:
         """Queue all of ``steps`` or, when there is no room or the lane is closed, none; ``wake`` so many threads that wait.
-        With ``cond`` held."""
-        if self.closed or self.queued + len(steps) > self._max_steps:
+        ``again``: first of all, and room or not. With ``cond`` held."""
+        if self.closed or (not again and self.queued + len(steps) > self._max_steps):
             return False
-        self.ready.extend(steps)
+        if again:
+            self.ready.extendleft(reversed(steps))
+        else:
+            self.ready.extend(steps)
         self._turns.update((id(step.turn), step.turn) for step in steps)
         self.queued += len(steps)
         if wake:
@@ -87,14 +91,17 @@ class StepQueue:
                 elif permit is None:
                     turn.waiting.append(step)
                     return None
+        for i, part in enumerate(turn.parts):
+            if self._paused(part):
+                cast("PartedStep", step).leave(i, "paused")
         self.queued -= 1
         turn.running += not dropped
         return step, dropped, permit
 
-    def leave_behind(self, turn: Turn) -> None:
-        """A thread is given up with its step. With ``cond`` held."""
+    def leave_behind(self, turn: Turn, hangs: Turn) -> None:
+        """A thread is given up with its step. ``hangs``: that of the step's evaluator, or of its part. With ``cond`` held."""
         turn.running -= 1
-        turn.left_behind += 1
+        hangs.left_behind += 1
         self.left_behind += 1
 
     def came_back(self, turn: Turn) -> None:
@@ -112,7 +119,7 @@ class StepQueue:
         """What a step's end means for its evaluator, and for those of it that wait."""
         now, struck = self._clock.monotonic(), False
         with self.cond:
-            if how == "late":
+            if how == "late" and not turn.parts:  # these count for themselves
                 struck = turn.strike(now)
             elif how == "back":
                 turn.came_back()
@@ -127,7 +134,8 @@ class StepQueue:
         if struck:
             once(
                 f"paused:{self._name}:{turn.name}",
-                "an evaluator timed out (or ended its process) repeatedly and is paused; its pairs are counted as dropped(paused)",
+                "an evaluator timed out (or ended its process) repeatedly and is paused; its pairs are counted as dropped(paused), "
+                "the scores of a tree's metric leave as errors",
                 evaluator=turn.name,
                 timeout_s=turn.timeout_s,
             )
@@ -136,6 +144,18 @@ class StepQueue:
                 step.gave_up("paused", 0.0)
         if turn.gate is not None and turn.waiting:
             self.look_at_gates()
+
+    def settle_parts(self, turn: Turn, result: Any) -> None:
+        """What a step's end means for each part of its evaluator."""
+        if not isinstance(result, Verdict):
+            return
+        kinds = {failure.path: failure.kind for failure in result.failures} if result.failures else {}
+        for part in turn.parts:
+            kind = kinds.get(part.name)
+            if kind == "timeout":
+                self.settle(part, "late")
+            elif part.strikes and kind != "paused":
+                self.settle(part, "back")
 
     def look_at_gates(self) -> None:
         """Let those go that wait for a place at their endpoint, while there are places; drop them where there will be none.

@@ -25,11 +25,22 @@ class Step(Protocol):
     def gave_up(self, why: str, duration_s: float) -> None: ...
 
 
+class PartedStep(Step, Protocol):
+    """The step of an evaluator of several parts, of which each has its own time, and is paused by itself."""
+
+    @property
+    def part(self) -> int:
+        """The one that runs, by its place in its turn's ``parts``; past the last where none does."""
+
+    def leave(self, part: int, kind: str) -> bool:
+        """Wait for a part no longer, or do not begin it; False when it has ended."""
+
+
 @dataclass(eq=False)
 class Turn:
     """``limit``: threads that the evaluator may occupy at once (``running``); ``loop_limit``: steps of it that run on a
-    thread or on the event loop (``aloft``); ``gate``: of the endpoint that it calls, where it calls one. Its lane's lock
-    guards everything that changes."""
+    thread or on the event loop (``aloft``); ``gate``: of the endpoint that it calls, where it calls one; ``parts``: of an
+    evaluator of several, each one's, for its time and its pauses. Its lane's lock guards everything that changes."""
 
     name: str
     timeout_s: float
@@ -43,6 +54,7 @@ class Turn:
     paused_until: float = 0.0
     pause_s: float = PAUSE_S
     gate: Gate | None = None
+    parts: tuple["Turn", ...] = ()
 
     def free(self) -> bool:
         """Whether one more step may start."""

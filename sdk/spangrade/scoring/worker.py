@@ -4,7 +4,8 @@ Python cannot end a thread, so an evaluator that does not come back costs its th
 thread is left behind (a daemon, which does not hold up the exit), and a stand-in takes its place. A step that is merely
 slow gets a stand-in too, before its time is up, so that it never holds up the others. Each evaluator may occupy only
 ``limit`` threads at once; what exceeds that waits its turn without blocking other evaluators. After repeated time-outs
-an evaluator is paused. A step that gives an awaitable goes on to the event loop, and keeps its place in its turn.
+an evaluator is paused. Of an evaluator in parts (a tree) only the part that hangs is given up, and paused: its step goes
+on with the next part on another thread. A step that gives an awaitable goes on to the event loop, and keeps its place in its turn.
 """
 
 import inspect
@@ -61,11 +62,12 @@ class Lane:
         self._left = 0
         self._pace_s = 1.0  # how long steps take, about
 
-    def submit(self, steps: list[Step]) -> bool:
-        """Queue all of ``steps`` or, when there is no room or the lane is closed, none of them."""
+    def submit(self, steps: list[Step], *, again: bool = False) -> bool:
+        """Queue all of ``steps`` or, when there is no room or the lane is closed, none of them. ``again``: they have run in
+        part; for these there is room, and they are next."""
         with self._cond:
             was_idle = not self._busy()
-            if not self.steps.put(steps, self._to_wake(len(steps))):
+            if not self.steps.put(steps, self._to_wake(len(steps)), again=again):
                 return False
             spawn = self._missing_workers()
         started = [self._start() for _ in range(spawn)]
@@ -159,6 +161,8 @@ class Lane:
         if later:
             self._to_loop(step, result)
             return True
+        if step.turn.parts:
+            self.steps.settle_parts(step.turn, result)
         with shield("lane.done"):
             step.done(result, fault, duration)
         ended = time.perf_counter()
@@ -185,7 +189,7 @@ class Lane:
                     continue
                 step, dropped, permit = taken
                 if not dropped:
-                    slot.step, slot.permit, slot.started = step, permit, self._clock.monotonic()
+                    slot.begin(step, permit, self._clock.monotonic())
                     self._on_step += 1
                     return step
             if permit is not None:
@@ -255,9 +259,9 @@ class Lane:
         with self._cond:
             dead = [slot for slot in self._slots if not slot.lives]
             for slot in self._slots:
-                step = slot.step
-                if step is not None and now >= slot.started + step.turn.timeout_s:
-                    self._leave_behind(slot, step)
+                step, hangs = slot.step, slot.overdue(now)
+                if step is not None and hangs is not None:
+                    self._leave_behind(slot, step, hangs)
                     late.append((slot, step, now - slot.started))
         for slot, step, duration in late:
             slot.give_back()  # should its call still go on: places that nobody gives back would wear the limit out
@@ -282,11 +286,11 @@ class Lane:
         # Under the lock: a thread has begun a step a moment ago, so it is likely to come to what is ready.
         return any(slot.serves and now - slot.started < QUICK_S for slot in self._slots)
 
-    def _leave_behind(self, slot: Slot, step: Step) -> None:
+    def _leave_behind(self, slot: Slot, step: Step, hangs: Turn) -> None:
         self._off(slot)
-        slot.left_behind = step.turn
+        slot.left_behind = hangs
         self._left += 1
-        self.steps.leave_behind(step.turn)
+        self.steps.leave_behind(step.turn, hangs)
 
     def close(self) -> None:
         """Accept nothing more; what is queued is given up as ``shutdown``, what runs may end (nobody waits for it)."""
@@ -296,7 +300,7 @@ class Lane:
                 if slot.step is not None:
                     left.append(slot.step)
                     permits += [slot.permit] if slot.permit is not None else []
-                    self._leave_behind(slot, slot.step)
+                    self._leave_behind(slot, slot.step, slot.step.turn)
         for permit in permits:
             permit.release()
         for step in left:

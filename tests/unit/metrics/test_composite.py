@@ -525,7 +525,7 @@ def test_what_is_changed_after_a_tree_was_given_is_not_seen() -> None:
     assert [g.name for g in evaluator.evaluate(sg.Sample(output="x")).scores] == ["q.a"]
 
 
-def test_the_time_limit_is_the_slowest_leafs_or_the_trees_own() -> None:
+def test_the_time_limit_is_that_of_the_slowest_leaf() -> None:
     assert resolve(tree(Number("a", timeout=2), Number("b", timeout=9))).timeout == 9
     assert resolve(tree(Later("a", timeout=2))).timeout == 3
     assert resolve(tree(Number("a"), timeout=30)).timeout == 30
