@@ -20,7 +20,6 @@ from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import SpanSink
 from spangrade.model.span import SpanData
 from spangrade.samples.extract import quick_kind
-from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.pipeline import Pipeline
 from spangrade.scoring.seam import Offer
 from spangrade_agent import codec
@@ -174,8 +173,10 @@ class Relay:
         kind = quick_kind(data.attributes)
         if kind is None or kind == "evaluator":
             return False
-        targets = self._pipeline.targets
-        return kind in targets or (kind in ROOT_KINDS and "root" in targets)
+        wanted = self._pipeline.wanted
+        if kind in wanted.root_kinds or kind in wanted.kinds:
+            return True
+        return bool(wanted.rules and wanted.by_itself(kind, data.name, data.scope_name, data.attributes))
 
     def _held(self, origin: Origin, now: float) -> Held:
         deadline = now + self._pipeline.settings.judge_hold

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
+from spangrade.errors import ConfigError
 from spangrade.judges.checks import MAX_EXAMPLES, MAX_TEXT
 from spangrade.judges.prompt import FIELDS
-from spangrade.model.evaluator import TARGETS
+from spangrade.model.evaluator import TARGETS, check_target
 from spangrade_agent.registry import Record, Version
 
 DEFAULT_PROJECT = "default"
@@ -27,6 +28,13 @@ def _said(text: str) -> str:
     return text
 
 
+def _target(text: str) -> str:
+    try:
+        return check_target(text, "config")
+    except ConfigError as fault:
+        raise ValueError(str(fault)) from None
+
+
 Text = Annotated[
     str, Field(min_length=1, max_length=MAX_TEXT, json_schema_extra={"pattern": r"\S"}), AfterValidator(_said)
 ]
@@ -37,6 +45,14 @@ Level = Literal["1", "2", "3", "4", "5"]
 
 # What `LlmJudge` checks itself, for readers of the document.
 _FIELDS_TOO: Final[dict[str, Any]] = {"uniqueItems": True, "contains": {"const": "output"}}
+_TARGET: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"enum": list(TARGETS)},
+        {
+            "pattern": r"^(name|scope|attributes\.[A-Za-z0-9_.-]{1,64}) = [A-Za-z0-9_.*?/-]{1,64}( [A-Za-z0-9_.*?=/-]{1,64})*$"
+        },
+    ]
+}
 _EXAMPLE: Final[dict[str, Any]] = {
     "required": ["output"],
     "properties": {
@@ -68,7 +84,12 @@ class JudgeConfig(Asked):
         default=None, description="one that an endpoint of the agent serves; by default that of the agent's environment"
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    target: Literal[TARGETS] = "root"  # type: ignore[valid-type]
+    target: Annotated[str, AfterValidator(_target)] = Field(
+        default="root",
+        max_length=1_024,
+        description=f"{', '.join(TARGETS)}, or a rule such as 'name = answer*'",
+        json_schema_extra=_TARGET,
+    )
     template: Annotated[str, Field(max_length=64)] | None = Field(
         default=None, description="the hash of the prompt's template; one that is not the agent's is refused"
     )

@@ -10,7 +10,7 @@ from spangrade.judges import checks
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.prices import cost_of
 from spangrade.judges.providers import Endpoint
-from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, hash_config
+from spangrade.model.evaluator import EvaluatorInfo, Target, Verdict, check_name, hash_config
 from spangrade.model.gate import Gate
 from spangrade.model.sample import FrozenDict, Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
@@ -99,7 +99,7 @@ class Cascade:
             config_hash=hash_config(self.config()),
             requires=tuple(requires),
             threshold=self.threshold,
-            target=self.stages[0][0].target,
+            target=str(self.stages[0][0].target),
         )
 
     @property
@@ -123,7 +123,7 @@ class Cascade:
             "abstain": self.abstain,
         }
 
-    def with_target(self, target: str) -> "Cascade":
+    def with_target(self, target: Target) -> "Cascade":
         """A copy that grades another target."""
         return self._mapped(lambda judge: judge.with_target(target))
 

@@ -14,7 +14,7 @@ from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build
 from spangrade.judges.providers import JudgeClient
 from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry, previewed
 from spangrade.judges.scale import Scale, scale_named
-from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
+from spangrade.model.evaluator import EvaluatorInfo, Target, Verdict, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
 
@@ -61,7 +61,7 @@ class LlmJudge(Asked):
     live: bool = False
     model: str | None = None
     temperature: float | None = None
-    target: str = field(default="root", kw_only=True)
+    target: Target = field(default="root", kw_only=True)
     _asking: Asking = field(default=Asking(), init=False, repr=False)
     _version: str | None = field(default=None, init=False, repr=False)
 
@@ -96,7 +96,7 @@ class LlmJudge(Asked):
                 config_hash=hash_config(self.config()),
                 requires=requires,
                 threshold=self.threshold,
-                target=self.target,
+                target=str(self.target),
             )
             cached = (model, info)
             self._set(_info=cached)
@@ -133,8 +133,8 @@ class LlmJudge(Asked):
         found = (os.environ.get(name, "").strip() for name in _MODEL_VARIABLES)
         return next((model for model in found if model), None)
 
-    def with_target(self, target: str) -> "LlmJudge":
-        """A copy that grades another target: root, llm, retriever, tool, agent, ..."""
+    def with_target(self, target: Target) -> "LlmJudge":
+        """A copy that grades another target: root, llm, retriever, tool, agent, ..., or a rule (`spangrade.model.target`)."""
         return self._copy(target=target)
 
     def with_pinned_model(self) -> "LlmJudge":

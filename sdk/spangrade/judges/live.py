@@ -11,7 +11,7 @@ from spangrade.judges.canary import canaries as read_canaries
 from spangrade.judges.cascade import Cascade
 from spangrade.judges.judge import LlmJudge
 from spangrade.judges.prices import unpriced
-from spangrade.model.evaluator import Evaluator, check_target
+from spangrade.model.evaluator import Evaluator, Target, check_target
 from spangrade.model.policy import DEFAULT_JUDGE_RATE, MONEY, Placed, Policy, When
 
 JUDGES: Final = (LlmJudge, Cascade)  # those that know of models, endpoints and targets
@@ -23,7 +23,7 @@ def live(
     when: When | None = None,
     max_per_minute: float | None = None,
     budget: Mapping[str, float] | None = None,
-    target: str = "root",
+    target: Target = "root",
     *,
     min_per_minute: float | None = None,
     group: str | None = None,
@@ -38,8 +38,8 @@ def live(
         rate: share of matching samples that are graded; 0.1 unless given. Or one for each kind of sample, by conditions:
             ``{"groundedness.fail": 1.0, "else": 0.02}``.
         when, max_per_minute, min_per_minute, budget, group: see `Policy`.
-        target: what is graded; ``root`` leaves the judge's own target.
-
+        target: what is graded: root, llm, retriever, tool, agent, ..., or a rule on name and attributes such as
+            ``"name = answer*"`` (see `spangrade.model.target`); ``root`` leaves the judge's own target.
         price: of the judge's model, in US dollars per million tokens, ``{"input": 0.4, "output": 1.6}``; by default that of
             the installed list (extra ``cost``).
         canaries: samples whose verdict is known, ``{"input": ..., "output": ..., "verdict": "fail"}``. One of them is graded

@@ -12,7 +12,7 @@ from spangrade.metrics.jsontype import Names, Shape, filled, shape_of
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.metrics.schema import DefaultSchema, check_schema, plain, read_config
 from spangrade.metrics.signature import Signature, read_signature
-from spangrade.model.evaluator import EvaluatorInfo, check_name, check_target, hash_config
+from spangrade.model.evaluator import EvaluatorInfo, Target, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
 from spangrade.model.score import Rule
 
@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
     threshold: float | None
     version: int | str | None
     requires: Sequence[str]
-    target: str
+    target: Target
     lower_is_better: bool
     verdict: bool
     timeout: float | None
@@ -67,7 +67,7 @@ class BaseMetric(ABC, Generic[T]):
     threshold: float | None = None
     version: int | str | None = None
     requires: Sequence[str] = ()
-    target: str = "root"
+    target: Target = "root"
     lower_is_better: bool = False
     verdict: bool = True
     timeout: float | None = DEFAULT_TIMEOUT_S

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, over
 from spangrade.errors import ConfigError
 from spangrade.metrics.local import DEFAULT_TIMEOUT_S
 from spangrade.model.result import MetricResult
+from spangrade.model.target import Target
 
 if TYPE_CHECKING:  # what makes models of signatures is imported with the first metric: many applications have none
     from spangrade.metrics.functional_metric import FunctionalMetric
@@ -51,7 +52,7 @@ def discrete_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Decorator: ...
@@ -66,7 +67,7 @@ def discrete_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Any:
@@ -86,7 +87,7 @@ def discrete_metric(
         version: stored as ``config["version"]``.
         config: what identifies the metric beside its name, allowed values and paths.
         requires: Sample fields that must not be empty, else the result is *skipped*.
-        target: what is scored: root (default), llm, retriever, tool, agent, ...
+        target: what is scored: root (default), llm, retriever, tool, agent, ..., or a rule; see `LocalMetric`.
         timeout: seconds after which a live run of it is given up, default 5.
         process: live, True runs it in a worker process; see `LocalMetric`.
 
@@ -116,7 +117,7 @@ def numeric_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Decorator: ...
@@ -133,7 +134,7 @@ def numeric_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Any:
@@ -168,7 +169,7 @@ def ranking_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Decorator: ...
@@ -182,7 +183,7 @@ def ranking_metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     timeout: float = DEFAULT_TIMEOUT_S,
     process: bool = False,
 ) -> Any:

@@ -14,7 +14,7 @@ from spangrade.metrics.checks import (
     check_version,
 )
 from spangrade.metrics.functional_paths import GRAMMAR, SamplePath
-from spangrade.model.evaluator import check_target
+from spangrade.model.evaluator import Target, check_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def live_options(
     version: int | str | None,
     config: Any,
     requires: Any,
-    target: str,
+    target: Target,
     timeout: float,
     process: bool,
     *,

@@ -18,7 +18,7 @@ from spangrade.metrics.checks import (
 )
 from spangrade.metrics.importable import at, function_at, place_of
 from spangrade.metrics.source import source_hash
-from spangrade.model.evaluator import EvaluatorInfo, Verdict, check_name, check_target, hash_config
+from spangrade.model.evaluator import EvaluatorInfo, Target, Verdict, check_name, check_target, hash_config
 from spangrade.model.returned import ScoreReader
 from spangrade.model.sample import Sample
 from spangrade.model.score import Rule, Score, Skip
@@ -51,7 +51,8 @@ class LocalMetric:
         threshold: pass mark. None: 0 fails and anything else passes.
         config: what identifies the metric beside its name; change it (or ``version``) when the code changes.
         requires: Sample fields that must not be empty, else the result is *skipped*.
-        target: what is scored: root (default), llm, retriever, tool, agent, ...
+        target: what is scored: root (default), llm, retriever, tool, agent, ..., or a rule on name and attributes such as
+            ``"name = answer*"`` (see `spangrade.model.target`).
         lower_is_better: turns the comparison with the threshold round.
         verdict: False: a measurement, neither pass nor fail.
         timeout: seconds after which a live run of it is given up, default 5.
@@ -69,7 +70,7 @@ class LocalMetric:
     threshold: float | None = None
     config: dict[str, Any] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
-    target: str = "root"
+    target: Target = "root"
     lower_is_better: bool = False
     verdict: bool = True
     timeout: float = DEFAULT_TIMEOUT_S
@@ -83,7 +84,7 @@ class LocalMetric:
         object.__setattr__(self, "name", check_name(name, "metric"))
         object.__setattr__(self, "requires", check_requires(self.requires, what))
         object.__setattr__(self, "config", check_config(self.config, what))
-        check_target(self.target, what)
+        object.__setattr__(self, "target", check_target(self.target, what))
         check_threshold(self.threshold, what)
         check_timeout(self.timeout, what)
         check_flag(self.lower_is_better, "lower_is_better", what)
@@ -128,7 +129,7 @@ class LocalMetric:
             threshold=self.threshold,
             lower_is_better=self.lower_is_better,
             verdict=self.verdict,
-            target=self.target,
+            target=str(self.target),
         )
 
     @functools.cached_property
@@ -184,7 +185,7 @@ def metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     lower_is_better: bool = False,
     verdict: bool = True,
     timeout: float = DEFAULT_TIMEOUT_S,
@@ -201,7 +202,7 @@ def metric(
     version: int | str | None = None,
     config: Mapping[str, Any] | None = None,
     requires: Sequence[str] = (),
-    target: str = "root",
+    target: Target = "root",
     lower_is_better: bool = False,
     verdict: bool = True,
     timeout: float = DEFAULT_TIMEOUT_S,

@@ -10,14 +10,19 @@ from spangrade._text import valid
 from spangrade.errors import ConfigError
 from spangrade.model.sample import FrozenDict, Sample
 from spangrade.model.score import Graded, Rule
+from spangrade.model.target import TARGETS, Target, check_target
+
+__all__ = [
+    "TARGETS", "Evaluator", "EvaluatorInfo", "Failure", "Kind", "Target", "Verdict", "check_name", "check_target", "hash_config",
+]  # fmt: skip
 
 Kind = Literal["code", "llm", "human"]
-TARGETS = ("root", "llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail")
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorInfo:
-    """Who gives a score. ``key`` tells two evaluators apart everywhere, in counters and on the wire."""
+    """Who gives a score. ``key`` tells two evaluators apart everywhere, in counters and on the wire. ``target``: as
+    `check_target` gives it."""
 
     name: str
     kind: Kind = "code"
@@ -98,10 +103,3 @@ def check_name(name: Any, what: str) -> str:
     if len(name) > 128:
         raise ConfigError(f"{what} name {name[:40]!r}... is {len(name)} characters long; at most 128")
     return valid(name.strip())
-
-
-def check_target(target: Any, what: str) -> str:
-    """One of `TARGETS`, or `ConfigError`."""
-    if target not in TARGETS:
-        raise ConfigError(f"{what}: target {target!r} is not one of {', '.join(TARGETS)}")
-    return str(target)

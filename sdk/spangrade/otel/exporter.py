@@ -20,7 +20,6 @@ from spangrade.otel.cleaning import Cleaned
 from spangrade.otel.destinations import span_exporter
 from spangrade.otel.engine import current_engine, last_engine
 from spangrade.samples.extract import quick_kind
-from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.seam import Offer
 
 
@@ -108,10 +107,18 @@ class ScoringExporter(SpanExporter):
         pipeline = engine.pipeline
         attributes = plain_attributes(span)
         kind = quick_kind(attributes)
-        can_be_root = kind in ROOT_KINDS and "root" in pipeline.targets
+        wanted = pipeline.wanted
+        scope = span.instrumentation_scope
         now = pipeline.clock.monotonic()
         size, read = content_size(span, attributes), partial(span_data, attributes=attributes)
-        if kind is None or kind == "evaluator" or not (can_be_root or kind in pipeline.targets):
+        if (
+            kind is None
+            or kind == "evaluator"
+            or not (
+                kind in wanted.root_kinds
+                or wanted.by_itself(kind, span.name, scope.name if scope is not None else "", attributes)
+            )
+        ):
             pipeline.offer(Offer(span, None, None, now, size, read))  # for its place in the trace, or its documents
             return False
         pipeline.check_fork()

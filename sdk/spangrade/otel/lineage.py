@@ -102,6 +102,7 @@ class OpenSpans:
             return Lineage(key[1], False, False, self), False
         mine.ended = True
         root, under_call, under_evaluator, at = mine, False, False, mine.above
+        within: str | None = None
         for _ in _CLIMB:
             if at is None:
                 break
@@ -110,15 +111,13 @@ class OpenSpans:
                 kind = at.kind()
                 under_call = under_call or kind is not None
                 under_evaluator = under_evaluator or kind == "evaluator"
+                if within is None and kind != "chain":
+                    within = kind
             at = at.above
         if is_call:
             root.has_calls = True
-        mine.root_id, mine.under_call, mine.under_evaluator, mine.running = (
-            root.key[1],
-            under_call,
-            under_evaluator,
-            self,
-        )
+        mine.root_id, mine.under_call, mine.within = root.key[1], under_call, within
+        mine.under_evaluator, mine.running = under_evaluator, self
         return mine, mine.has_calls
 
     def call_runs_below(self, trace_id: int, root_id: int) -> bool:

@@ -25,6 +25,7 @@ from spangrade.otel.lineage import OpenSpans
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import RETRIEVAL_KINDS
 from spangrade.scoring.seam import Offer
+from spangrade.scoring.wants import Wanted
 from spangrade.semconv import SCOPE
 from spangrade.tracing.lazy.span import LazySpan
 
@@ -180,8 +181,14 @@ class SpangradeProcessor(SpanProcessor):
         if lineage.under_evaluator or active():  # an evaluator's own work, somebody's or ours
             return False
         now, size = pipeline.clock.monotonic(), size or content_size(span, attributes)
-        if kind not in pipeline.targets and (lineage.under_call or kind not in pipeline.root_kinds):
-            if pipeline.root_kinds:  # its documents, tool results or usage may belong to the root sample
+        if (
+            kind not in pipeline.targets
+            and (lineage.under_call or kind not in pipeline.root_kinds)
+            and not (pipeline.rules and self._picked(pipeline.wanted, kind, span))
+        ):
+            if (
+                pipeline.targets or pipeline.rules
+            ):  # its documents, tool results or usage may belong to another's sample
                 pipeline.offer(Offer(span, None, lineage, now, size, read))
                 if kind in RETRIEVAL_KINDS and lineage.root_id == ids[1] and span.parent is None:
                     once("documents:nowhere", _NOWHERE, span=bounded(span.name, 80))
@@ -190,6 +197,13 @@ class SpangradeProcessor(SpanProcessor):
             pipeline.check_fork()
         held = Held(span, self, size, now + pipeline.settings.judge_hold, gone=self._next is None)
         return self._hold(engine, held, Offer(span, held, lineage, now, size, read))
+
+    @staticmethod
+    def _picked(wanted: Wanted, kind: str, span: ReadableSpan) -> bool:
+        """Whether a rule picks the call; a span that nobody has read is not read for its name alone."""
+        scope = span.instrumentation_scope
+        attributes = plain_attributes(span) if wanted.asks_attributes else {}
+        return bool(wanted.by_itself(kind, span.name, scope.name if scope is not None else "", attributes))
 
     def _hold(self, engine: Engine, held: Held, offer: Offer) -> bool:
         if self._next is None:

@@ -14,17 +14,20 @@ def sample_of(call: Call, parts: Sequence[Call] = ()) -> Sample:
     """The Sample of one call, for every target but root.
 
     ``parts``: other calls of the same group, from which a call that answers (llm, agent, chain) or acts takes its
-    documents, tool results and usage; a retriever has its own documents or none.
+    documents, tool results and usage; a retriever has its own documents or none. Only what had ended when the call did is
+    looked at (of those above it, documents set by hand): what came after cannot have fed it, and a host that grades at once
+    has not seen it. A call that answers, and of which no content was captured, leaves input and output to the calls below.
     """
-    family = Family([*parts, call])
+    above = list(Family([*parts, call]).ancestors(call)) if parts else []
+    family = Family([*(other for other in parts if by_end(other) < by_end(call)), call])
     below = family.under(call)
     if call.kind in RETRIEVAL_KINDS:
         documents = call.reading.documents
         found = Evidence(tuple(documents or ()), call if documents is not None else None, searched=True)
     else:
-        above = list(family.ancestors(call))
-        found = _own_evidence(call) or evidence([call], below, above, _until_end(family, call))
-    return _sample(call, [call], below, found, _Said(call.reading.input, call.reading.output, (call,)))
+        found = _own_evidence(call) or evidence([call], below, above, family.calls)
+    said = _said([call], below) if call.kind in ROOT_KINDS else _Said(call.reading.input, call.reading.output, (call,))
+    return _sample(call, [call], below, found, said)
 
 
 def root_sample(tops: Sequence[Call], parts: Sequence[Call], partial: bool = False) -> tuple[Call, Sample] | None:
@@ -79,11 +82,6 @@ def _own_evidence(call: Call) -> Evidence | None:
     if call.kind in ROOT_KINDS or call.reading.documents is None:
         return None
     return Evidence(tuple(call.reading.documents), call, searched=True)
-
-
-def _until_end(family: Family, call: Call) -> list[Call]:
-    """The group's calls that began before this one ended: what came after cannot have fed it."""
-    return [other for other in family.calls if other.span.start_ns <= call.span.end_ns]
 
 
 def _sample(

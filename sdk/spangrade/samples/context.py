@@ -20,6 +20,7 @@ from spangrade.samples.family import Family, by_end, by_start
 from spangrade.samples.reading import Call
 from spangrade.samples.retrieval import Evidence, described
 from spangrade.samples.scalars import MAX_TOOLS, USAGE
+from spangrade.samples.sightings import around, told_twice
 
 MAX_TOOL_CALLS: Final = 256
 _YEAR_NS: Final = 366 * 24 * 3_600 * 10**9
@@ -48,7 +49,7 @@ def context_of(
         "system": _first(r.system for r in mine),
         "model": _first(r.model for r in mine),
         "provider": _first(r.provider for r in mine),
-        "response_id": carrier.reading.response_id,
+        "response_id": _first(r.response_id for r in (mine if carrier.kind == "llm" else mine[:1])),
         "usage": usage([*own, *below]),
         "usage_by_model": usage_by_model([*own, *below]),
         "tools": offered_tools([*own, *below]),
@@ -76,8 +77,10 @@ def context_of(
 
 
 def _speaker(carrier: Call, below: Iterable[Call]) -> Call:
-    """The call whose conversation this is: the carrier's own, else that of the last model call to end below it."""
-    if carrier.kind == "llm" or carrier.reading.messages:
+    """The call whose conversation this is: the carrier's own, else that of the last model call to end below it. A model call
+    of which no content was captured has what is below it, which is itself seen again."""
+    told = carrier.reading
+    if told.messages or told.output_messages or (carrier.kind == "llm" and (told.input, told.output) != (None, None)):
         return carrier
     return max((call for call in below if call.kind == "llm"), key=by_end, default=carrier)
 
@@ -92,8 +95,8 @@ def duration_s(own: Sequence[Call]) -> float | None:
 def usage(calls: Sequence[Call]) -> dict[str, int]:
     """Tokens of all model calls, each counted once (C070).
 
-    A model call inside another is the same call seen by a second instrumentation, so the outer one counts, or the inner
-    ones where it says nothing. Totals that agents and chains repeat count only when no model call says anything.
+    Of one that two instrumentations have seen (`spangrade.samples.sightings`) the sighting counts that is graded, or
+    another where that says nothing. Totals that agents and chains repeat count only when no model call says anything.
     """
     total: dict[str, int] = {}
     if not any(call.reading.usage for call in calls):
@@ -116,11 +119,10 @@ def usage(calls: Sequence[Call]) -> dict[str, int]:
 
 def _counted(family: Family, key: str) -> list[Call]:
     """The model calls whose ``key`` counts."""
-    return [
-        call
-        for call in family.calls
-        if call.kind == "llm" and key in call.reading.usage and not _counted_above(family, call, key)
-    ]
+    saying = [call for call in family.calls if call.kind == "llm" and key in call.reading.usage]
+    outer = [call for call in saying if not any(key in above.reading.usage for above in around(family, call))]
+    again = told_twice(outer)
+    return [call for call in outer if call.span.span_id not in again]
 
 
 def usage_by_model(calls: Sequence[Call]) -> list[dict[str, Any]]:
@@ -161,22 +163,20 @@ def first_chunk_s(carrier: Call, own: Sequence[Call]) -> float | None:
     return own_first + waited / 1e9 if 0 <= waited <= _YEAR_NS else own_first
 
 
-def _counted_above(family: Family, call: Call, key: str) -> bool:
-    return any(above.kind == "llm" and key in above.reading.usage for above in family.ancestors(call))
-
-
 def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
     """The tool calls that the models asked for, in order, with their results; then those only tool spans tell of.
 
-    Of a model call seen by two instrumentations the outer one counts. Agents repeat what their models asked for, so
-    they count only when no model call tells.
+    What two instrumentations have seen is there once. Agents repeat what their models asked for, so they count only when
+    no model call tells.
     """
     if not any(call.kind == "tool" or call.reading.tool_calls for call in calls):
         return []
     family = Family(calls)
     ordered = family.calls
     models = [call for call in ordered if call.kind == "llm" and call.reading.tool_calls]
-    askers = [call for call in models if not any(above in models for above in family.ancestors(call))]
+    askers = [call for call in models if not any(above in models for above in around(family, call))]
+    again = told_twice([*askers, *(call for call in ordered if call.kind == "tool")])
+    askers = [call for call in askers if call.span.span_id not in again]
     askers = askers or [call for call in ordered if call.kind in ("agent", "chain")]
     entries: list[dict[str, Any]] = []
     results: dict[str, Any] = {}
@@ -192,7 +192,7 @@ def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
                 seen.add(call_id)
                 entries.append(dict(asked))
     for call in ordered:
-        if call.kind == "tool":
+        if call.kind == "tool" and call.span.span_id not in again:
             _add_executed(entries, call)
     for entry in entries:
         if "result" not in entry and entry.get("id") in results:

@@ -55,6 +55,12 @@ class Family:
             yield above
             at = above.span.parent_span_id
 
+    def within(self, call: Call) -> str | None:
+        """The kind of the nearest call above this one that is no chain: as its host saw it, else as the group has it."""
+        if call.within is not None:
+            return call.within
+        return next((above.kind for above in self.ancestors(call) if above.kind != "chain"), None)
+
     def under(self, call: Call) -> list[Call]:
         """The calls below this one. Where the parent is a span that is no call, so that the link is not known here,
         a call counts as below when it ran within this one's time."""

@@ -36,6 +36,17 @@ class Top(Generic[T]):
         return (self.call.span.end_ns, self.call.span.span_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a span stands among those that have arrived: its local root as far as it is known (itself, if nothing is above
+    it), whether a call and whether an evaluator is above it, and the kind of the nearest call above it that is no chain."""
+
+    root_id: int
+    under_call: bool
+    under_evaluator: bool
+    within: str | None
+
+
 @dataclass(slots=True)
 class Group(Generic[T]):
     """The spans of one local root or, without lineage, of one trace."""
@@ -47,9 +58,12 @@ class Group(Generic[T]):
     here: bool = True  # among the groups, whose bytes are counted together
     decided: bool = False  # something of it was decided before: what comes now is partial
     running: RunningCalls | None = None
-    # Without lineage only: who is whose parent (None: a local root), which spans are calls, and when roots are due.
+    # Without lineage only: calls to be graded by themselves, who is whose parent (None: a local root), which spans are
+    # calls, of which kind, and when roots are due.
+    picks: list[Top[T]] = field(default_factory=list)
     parents: dict[int, int | None] = field(default_factory=dict)
     calls: dict[int, int] = field(default_factory=dict)  # to their start
+    kinds: dict[int, str] = field(default_factory=dict)  # of calls and of evaluators
     roots: dict[int, float] = field(default_factory=dict)
 
     def add_top(self, top: Top[T]) -> T | None:
@@ -68,15 +82,20 @@ class Group(Generic[T]):
         self.tops.append(replace(top, handle=None))
         return top.handle
 
-    def climb(self, span_id: int) -> tuple[int, bool]:
-        """The topmost known ancestor, and whether a call is on the way up. Ids that form a ring end the climb."""
-        under_call, at, seen = False, span_id, {span_id}
+    def place(self, span_id: int) -> Place:
+        """Where a span stands. Ids that form a ring end the climb."""
+        under_call = under_evaluator = False
+        within, at, seen = None, span_id, {span_id}
         while True:
             parent = self.parents.get(at)
             if parent is None or parent not in self.parents or parent in seen:
-                return at, under_call
+                return Place(at, under_call, under_evaluator, within)
             seen.add(parent)
-            under_call = under_call or parent in self.calls
+            kind = self.kinds.get(parent)
+            if kind is not None:
+                under_call = True
+                under_evaluator = under_evaluator or kind == "evaluator"
+                within = within or (kind if kind != "chain" else None)
             at = parent
 
 
@@ -125,7 +144,7 @@ class Groups(Generic[T]):
     def put_aside(self, key: Key) -> None:
         """Drop it; `aside` gives it back, where a span waits in it."""
         group = self.drop(key)
-        if group is not None and group.tops:
+        if group is not None and (group.tops or group.picks):
             self._aside.append((key, group))
 
     @property

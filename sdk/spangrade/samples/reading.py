@@ -56,11 +56,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A span that is a call, and its merged reading. ``evaluator`` True: somebody's judge traffic, never scored."""
+    """A span that is a call, and its merged reading. ``evaluator`` True: somebody's judge traffic, never scored.
+
+    ``within``: the kind of the nearest call above it in its process that is no chain, where the host has seen what is above
+    it; spans between that are no calls do not hide it.
+    """
 
     span: SpanData
     reading: Reading
     evaluator: bool = False
+    within: str | None = None
 
     @property
     def kind(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from spangrade.model.documents import CUT
 from spangrade.samples.family import by_end, by_start
 from spangrade.samples.reading import RETRIEVAL_KINDS, ROOT_KINDS, Call
+from spangrade.samples.sightings import told_twice
 
 MAX_RETRIEVALS: Final = 50
 MAX_RETRIEVED_CHARS: Final = 262_144
@@ -54,8 +55,15 @@ def evidence(own: Sequence[Call], below: Sequence[Call], above: Iterable[Call], 
         documents=tuple((chosen.reading.documents or ()) if chosen is not None else ()),
         source=chosen,
         searched=bool(retrievals) or chosen is not None,
-        others=tuple(call for call in retrievals if chosen is None or call.span.span_id != chosen.span.span_id),
+        others=tuple(_others(retrievals, chosen)),
     )
+
+
+def _others(retrievals: Sequence[Call], chosen: Call | None) -> list[Call]:
+    """The retrievals besides, one that two instrumentations have seen once."""
+    again = told_twice(retrievals)
+    mine = None if chosen is None else again.get(chosen.span.span_id, chosen.span.span_id)
+    return [call for call in retrievals if call.span.span_id not in again and call.span.span_id != mine]
 
 
 def _by_hand(own: Sequence[Call], below: Sequence[Call], above: Iterable[Call]) -> Call | None:

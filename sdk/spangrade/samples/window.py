@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
-from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, RunningCalls, Top
+from spangrade.samples.dialects.base import EVALUATOR
+from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, Place, RunningCalls, Top
 from spangrade.samples.reading import Call
 
 T = TypeVar("T")
@@ -30,12 +31,13 @@ GRACE_S: Final = 0.1
 class Lineage:
     """What the host knows of a span's open ancestors: the topmost one (itself, if none), whether a call is among them,
     and whether an evaluator is (then the span is an evaluator's work, and is not offered). ``running`` can be asked
-    later."""
+    later. ``within``: see `Call`."""
 
     root_id: int
     under_call: bool
     under_evaluator: bool = False
     running: RunningCalls | None = None
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Decided(Generic[T]):
     """A root sample's spans, and handles that need not wait any longer for one.
 
     ``tops`` are the topmost calls in order of end. The last one carries the score: ``carrier`` is its handle, None while
-    nothing is decided (then there are no tops). ``rest``: spans that carry no root score after all.
+    nothing is decided (then there are no tops). ``rest``: spans that carry no root score after all. ``picks``: calls to be
+    graded by themselves, each with its handle, out of ``around``: all calls of their local root.
     """
 
     tops: tuple[Call, ...] = ()
@@ -51,6 +54,8 @@ class Decided(Generic[T]):
     partial: bool = False
     carrier: T | None = None
     rest: tuple[T, ...] = ()
+    picks: tuple[tuple[Call, T], ...] = ()
+    around: tuple[Call, ...] = ()
 
 
 class TraceWindow(Generic[T]):
@@ -108,8 +113,10 @@ class TraceWindow(Generic[T]):
         handle: T | None,
         now: float,
         decide_at: float,
+        pick: T | None = None,
     ) -> None:
-        """A span arrived, a call or not. ``ids``: trace, span, parent. The decision comes from `due`."""
+        """A span arrived, a call or not. ``ids``: trace, span, parent. The decision comes from `due`. ``pick``: the handle of
+        a call that is to be graded by itself, whatever else: then what belongs to it is waited for, too."""
         trace_id, span_id, parent_id = ids
         key = (trace_id, 0)
         group = self._group(key, now)
@@ -120,11 +127,16 @@ class TraceWindow(Generic[T]):
             group.parents[span_id] = None if is_local_root else parent_id
         if call is not None:
             group.calls[span_id] = call.span.start_ns
+            if len(group.kinds) < MAX_NODES:
+                group.kinds[span_id] = EVALUATOR if call.evaluator else call.kind
             if handle is not None:
                 group.tops.append(Top(call, handle, decide_at))
                 self._look_at(key, decide_at)
-            else:
+            elif not call.evaluator:
                 self._groups.add_part(group, call)
+            if pick is not None:
+                group.picks.append(Top(call, pick, decide_at))
+                self._look_at(key, decide_at)
         if is_local_root:
             group.roots[span_id] = now + self._grace
             self._look_at(key, now + self._grace)
@@ -147,7 +159,7 @@ class TraceWindow(Generic[T]):
             yield from self._look(key, group, now)
             if group.born + MAX_AGE_S <= now:
                 self._groups.drop(key)
-                if group.tops:
+                if group.tops or group.picks:
                     yield from self._close(key, group)
 
     def next_due(self) -> float | None:
@@ -160,13 +172,14 @@ class TraceWindow(Generic[T]):
         """Decide every group now: a flush or the end."""
         yield from self.due(float("-inf"))
         for key, group in list(self._groups.items()):
-            if group.tops:
+            if group.tops or group.picks:
                 yield from self._close(key, group)
-                group.tops, group.decided = [], True
+                group.tops, group.picks, group.decided = [], [], True
                 self._groups.keep_parts(group)
 
     def _look(self, key: Key, group: Group[T], now: float) -> Iterator[Decided[T]]:
-        if not any(top.decide_at <= now for top in group.tops) and not any(at <= now for at in group.roots.values()):
+        waiting = any(top.decide_at <= now for top in (*group.tops, *group.picks))
+        if not waiting and not any(at <= now for at in group.roots.values()):
             return
         if key[1] == 0:
             yield from self._split(key, group, now)
@@ -205,29 +218,48 @@ class TraceWindow(Generic[T]):
         """Without lineage: candidates by their local root, and into topmost and below; what is not due yet stays."""
         tops: dict[int, list[Top[T]]] = {}
         below: dict[int, list[Top[T]]] = {}
+        picks: dict[int, list[Top[T]]] = {}
         parts: dict[int, list[Call]] = {}
-        for top in group.tops:
-            root, under_call = group.climb(top.call.span.span_id)
-            (below if under_call else tops).setdefault(root, []).append(top)
-        for part in group.parts:
-            parts.setdefault(group.climb(part.span.span_id)[0], []).append(part)
-        stay_tops: list[Top[T]] = []
         rest: list[T] = []
-        for root in {*tops, *below}:
-            mine, inner = tops.get(root, []), below.get(root, [])
+        for waiting, top in (*((tops, top) for top in group.tops), *((picks, top) for top in group.picks)):
+            place = group.place(top.call.span.span_id)
+            if place.under_evaluator:
+                if top.handle is not None:
+                    rest.append(top.handle)
+                continue
+            into = below if place.under_call and waiting is tops else waiting
+            into.setdefault(place.root_id, []).append(replace(top, call=_placed(top.call, place)))
+        for part in group.parts:
+            place = group.place(part.span.span_id)
+            if not place.under_evaluator:
+                parts.setdefault(place.root_id, []).append(_placed(part, place))
+        stay_tops: list[Top[T]] = []
+        stay_picks: list[Top[T]] = []
+        for root in {*tops, *below, *picks}:
+            mine, inner, asked = tops.get(root, []), below.get(root, []), picks.get(root, [])
             arrived = group.roots.get(root, float("inf")) <= now
-            if not arrived and not any(top.decide_at <= now for top in (*mine, *inner)):
+            if not arrived and not any(top.decide_at <= now for top in (*mine, *inner, *asked)):
                 stay_tops.extend((*mine, *inner))
+                stay_picks.extend(asked)
                 continue
             mine.sort(key=lambda top: top.order)
             rest.extend(top.handle for top in (*mine[:-1], *inner) if top.handle is not None)
+            known = parts.pop(root, ()) if mine else parts.get(root, ())
+            under = (*known, *(top.call for top in inner))
+            partial = not arrived or root not in group.roots or group.decided
+            if asked:
+                around = (*under, *(top.call for top in mine))
+                handed = tuple((top.call, top.handle) for top in asked if top.handle is not None)
+                yield Decided(partial=partial, picks=handed, around=around)
             if mine:
-                under = (*parts.pop(root, ()), *(top.call for top in inner))
-                partial = not arrived or root not in group.roots or group.decided
                 yield Decided(tuple(t.call for t in mine), under, partial, mine[-1].handle)
-        group.tops = stay_tops
+        group.tops, group.picks = stay_tops, stay_picks
         self._groups.keep_parts(group, (part for some in parts.values() for part in some))
-        if stay_tops:
-            self._look_at(key, min(top.decide_at for top in stay_tops))
+        if stay_tops or stay_picks:
+            self._look_at(key, min(top.decide_at for top in (*stay_tops, *stay_picks)))
         if rest:
             yield Decided(rest=tuple(rest))
+
+
+def _placed(call: Call, place: Place) -> Call:
+    return call if place.within is None else replace(call, within=place.within)

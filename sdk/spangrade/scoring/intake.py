@@ -1,19 +1,20 @@
 """Offers → samples: which spans make one, and how long they may wait for it. Owned by the timer thread; no user code."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from time import sleep
 from typing import Final, Protocol
 
 from spangrade.model.sample import Sample
 from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.extract import extract
-from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.samples.reading import Call
 from spangrade.samples.window import GRACE_S, Decided, Lineage, TraceWindow
 from spangrade.scoring.clock import Clock
 from spangrade.scoring.seam import Offer, Sink, Ticket
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
+from spangrade.scoring.wants import Wants
 
 #: Of the hold: how long a call may wait for its local root, so that its evaluators still have the rest.
 METRICS_SHARE: Final = 0.8
@@ -24,14 +25,6 @@ class Start(Protocol):
     """What a finished sample is given to."""
 
     def __call__(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Wants:
-    """What the evaluators look at: ``targets``, and whether a judge may be chosen for a trace (by id and state)."""
-
-    targets: frozenset[str]
-    judge: Callable[[int, str], bool]
 
 
 class Intake:
@@ -55,14 +48,10 @@ class Intake:
             sleep(0)  # here and below: the application's threads may have the interpreter between two pieces of work
             found = extract(span)
             sleep(0)
-            call = None if found is None or found.evaluator else found
-            before = self._before(call, offer)
             if offer.lineage is None:
-                self._place_later(offer, call)
+                self._place_later(offer, found)
             else:
-                self._place(offer, offer.lineage, call)
-            if call is not None and offer.ticket is not None and call.kind in self.wants.targets:
-                self._start(call, sample_of(call, before), offer.ticket, call.kind, False)
+                self._place(offer, offer.lineage, found)
         finally:
             if offer.ticket is not None:
                 self._settle(offer.ticket)  # the host counts one for the reading itself
@@ -82,34 +71,40 @@ class Intake:
         for decided in self._window.decide_all():
             self._decided(decided)
 
-    def _before(self, call: Call | None, offer: Offer) -> Sequence[Call]:
-        """What has ended before a call that is graded by itself: it may have fed it."""
-        if call is None or offer.ticket is None or call.kind not in self.wants.targets:
-            return ()
-        return self._window.parts_of(call.span.trace_id, offer.lineage.root_id if offer.lineage is not None else 0)
-
-    def _place(self, offer: Offer, lineage: Lineage, call: Call | None) -> None:
+    def _place(self, offer: Offer, lineage: Lineage, found: Call | None) -> None:
+        """What is above it is known: a call that is graded by itself is so at once."""
         span = offer.span
-        if call is None:
+        if found is None or found.evaluator:
             if lineage.root_id == span.span_id:
                 self.root_ended(span.trace_id, span.span_id)
             return
+        call = found if lineage.within is None else replace(found, within=lineage.within)
+        targets = self.wants.targets.targets_of(call) if offer.ticket is not None else []
+        before = self._window.parts_of(span.trace_id, lineage.root_id) if targets else ()
         held = None if lineage.under_call else self._candidate(offer, call)
         decide_at = self._limits(offer, held)
         self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at))
+        if offer.ticket is not None and targets:
+            self._by_itself(call, targets, before, offer.ticket, False)
 
-    def _place_later(self, offer: Offer, call: Call | None) -> None:
+    def _place_later(self, offer: Offer, found: Call | None) -> None:
+        """What is above it may come later: until then it waits."""
         span = offer.span
+        call = None if found is None or found.evaluator else found
         held = None if call is None else self._candidate(offer, call)
-        decide_at = self._limits(offer, held)
+        pick = None
+        if call is not None and offer.ticket is not None and self.wants.targets.targets_of(call):
+            pick = offer.ticket
+            self._sink.expect(pick, 1)
+        decide_at = self._limits(offer, held or pick)
         ids = (span.trace_id, span.span_id, span.parent_span_id)
-        self._window.arrive(call, ids, span.is_local_root, held, offer.arrived, decide_at)
+        self._window.arrive(found, ids, span.is_local_root, held, offer.arrived, decide_at, pick)
         if span.is_local_root:
             self._tick_by(self._clock.monotonic() + GRACE_S)
 
     def _candidate(self, offer: Offer, call: Call) -> Ticket | None:
         """The ticket of a span that may carry a root score; it then waits for the decision too."""
-        if offer.ticket is None or "root" not in self.wants.targets or call.kind not in ROOT_KINDS:
+        if offer.ticket is None or call.kind not in self.wants.targets.root_kinds:
             return None
         self._sink.expect(offer.ticket, 1)
         return offer.ticket
@@ -132,6 +127,13 @@ class Intake:
             return
         for handle in decided.rest:
             self._settle(handle)
+        for call, handle in decided.picks:
+            try:
+                with shield("intake.picked"):
+                    targets = self.wants.targets.targets_of(call)
+                    self._by_itself(call, targets, decided.around, handle, decided.partial)
+            finally:
+                self._settle(handle)
         if decided.carrier is None:
             return
         try:
@@ -142,6 +144,14 @@ class Intake:
                     self._start(found[0], found[1], decided.carrier, "root", decided.partial)
         finally:
             self._settle(decided.carrier)
+
+    def _by_itself(self, call: Call, targets: list[str], around: Sequence[Call], ticket: Ticket, partial: bool) -> None:
+        """Grade a call for these targets, unless another one is its first sighting."""
+        targets = self.wants.targets.first_told(call, targets, around)
+        if targets:
+            sample = sample_of(call, around)
+            for target in targets:
+                self._start(call, sample, ticket, target, partial)
 
     def _settle(self, ticket: Ticket) -> None:
         with shield("intake.settle"):  # a span that leaves runs whatever comes behind us

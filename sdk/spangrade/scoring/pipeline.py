@@ -14,9 +14,8 @@ from typing import Any, Final
 from spangrade._switches import disabled, held
 from spangrade.model.gate import GateState
 from spangrade.model.policy import Placed
-from spangrade.samples.reading import ROOT_KINDS
 from spangrade.scoring.clock import Clock, SystemClock
-from spangrade.scoring.intake import Intake, Wants
+from spangrade.scoring.intake import Intake
 from spangrade.scoring.jobs import Jobs, Surroundings
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.purse import Purse
@@ -25,6 +24,7 @@ from spangrade.scoring.seam import Offer, Sink, Watcher
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
 from spangrade.scoring.timer import Timer
+from spangrade.scoring.wants import Wanted, Wants
 
 __all__ = ["Pipeline", "Settings"]
 
@@ -85,15 +85,17 @@ class Pipeline:
 
     def _look_at(self, placed: Sequence[Placed]) -> None:
         self.placed = placed  # what grades now
-        self.targets = frozenset(p.evaluator.info.target for p in placed)
-        self.root_kinds = ROOT_KINDS if "root" in self.targets else frozenset()  # what may be scored as a root
+        self.wanted = Wanted.of(p.evaluator.info.target for p in placed)
+        self.targets = self.wanted.kinds
+        self.rules = self.wanted.rules
+        self.root_kinds = self.wanted.root_kinds  # what may be scored as a root
 
     def place(self, placed: Sequence[Placed]) -> None:
         """Grade with ``placed`` in place of what was there, from the next sample on; pairs that have begun end as they
         began. Those that stay are the same objects. One thread at a time; not while the process forks."""
         self._jobs.place(placed)  # first: a span that is newly looked at then finds who scores it
         self._look_at(placed)
-        self._intake.wants = Wants(self.targets, self._jobs.may_judge)
+        self._intake.wants = Wants(self.wanted, self._jobs.may_judge)
 
     def purses(self) -> list[Purse]:
         """The ceilings in money of its judges; empty where none has any."""
@@ -106,7 +108,7 @@ class Pipeline:
     def _fresh_state(self) -> None:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)
         self._jobs = Jobs(self.placed, self._around, self._timer.wake)
-        wants = Wants(self.targets, self._jobs.may_judge)
+        wants = Wants(self.wanted, self._jobs.may_judge)
         self._intake = Intake(self._sink, wants, self.settings, self.clock, self._jobs.start, self._timer.tick_by)
 
     def _began(self) -> None:

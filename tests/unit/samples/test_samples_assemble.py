@@ -397,3 +397,40 @@ def test_a_clock_that_cuts_starts_to_milliseconds_does_not_lose_the_documents(gr
     group.add("find", "retriever", 10, 13, "rag", documents("found"))
     group.add("chat", "llm", 12, 12, "rag")
     assert texts(group.root("rag")) == ["found"]
+
+
+def test_tokens_of_a_call_that_two_instrumentations_tell_side_by_side_are_counted_once(group: Group) -> None:
+    """Siblings: openinference and Traceloop on one client. Where the first to end has no count the other's counts."""
+    tokens = {"llm.token_count.prompt": 10, "llm.token_count.completion": 1, "input.value": "Hi", "output.value": "Yo"}
+    silent = {"input.value": "Hi", "output.value": "Yo"}
+    group.add("rag", "chain", 0, 100)
+    group.add("one", "llm", 10, 20, "rag", tokens, scope_name="openinference")
+    group.add("two", "llm", 11, 19, "rag", tokens, scope_name="traceloop")
+    group.add("three", "llm", 30, 40, "rag", tokens, scope_name="openinference")
+    group.add("four", "llm", 31, 39, "rag", silent, scope_name="traceloop")
+    assert group.root("rag").context["usage"] == {"input_tokens": 20, "output_tokens": 2}
+
+
+def test_tokens_of_a_model_call_that_a_tool_made_inside_of_a_model_call_are_its_own(group: Group) -> None:
+    """The wrapper's total is of its own steps."""
+    tokens = {"llm.token_count.prompt": 10}
+    group.add("outer", "llm", 0, 100, None, tokens)
+    group.add("step", "chain", 1, 20, "outer")
+    group.add("again", "llm", 2, 19, "step", tokens)
+    group.add("tool", "tool", 30, 90, "outer")
+    group.add("other", "llm", 31, 80, "tool", {"llm.token_count.prompt": 5})
+    assert group.root("outer").context["usage"] == {"input_tokens": 15}
+
+
+def test_a_tool_and_a_retrieval_that_two_instrumentations_tell_are_there_once(group: Group) -> None:
+    """The chosen retrieval is not among the others under its other name."""
+    group.add("agent", "agent", 0, 100)
+    group.add("search", "retriever", 1, 9, "agent", documents("A"), scope_name="langchain")
+    group.add("query", "retriever", 2, 8, "search", documents("A") | {"input.value": "search in"}, scope_name="chroma")
+    group.add("look", "tool", 10, 15, "agent", {"tool.name": "look"}, scope_name="adk")
+    group.add("tools/call", "tool", 11, 14, "agent", {"tool.name": "look", "input.value": "look in",
+                                                      "output.value": "look out"}, scope_name="mcp")  # fmt: skip
+    group.add("chat", "llm", 20, 30, "agent")
+    context = group.root("agent").context
+    assert "retrievals" not in context
+    assert len(context["tool_calls"]) == 1
