@@ -41,6 +41,7 @@ from spangrade.model.score import (
     number,
 )
 
+_NUMBERS: Final = frozenset((float, int, bool))
 _SCORE_KEYS: Final = frozenset({"score", "value", "label", "explanation", "reason", "metadata"})
 
 
@@ -75,7 +76,12 @@ class ScoreReader:
         if kind is str:
             return self._labels.get(returned) or self._label(returned)
         if kind is Score:
+            value, why = returned.value, returned.explanation
+            if returned.label is None and type(value) in _NUMBERS and (why is None or _is_short(why)):
+                return self._explained(value, why, returned.metadata)
             return _verdict((self._from_score(self._name, returned),), ())
+        if kind is tuple and len(returned) == 2 and type(returned[0]) in _NUMBERS and _is_short(returned[1]):
+            return self._explained(returned[0], returned[1], _NOTHING)
         if isinstance(returned, Mapping) and not _is_one_score(returned):
             return self._several(returned)
         return _verdict((self._one(self._name, returned),), ())
@@ -85,16 +91,20 @@ class ScoreReader:
         found = self._kept.get(returned)
         if found is not None:
             return found
+        found = self._explained(returned, None, _NOTHING)
+        if len(self._kept) < _KEPT:
+            self._kept[returned] = found
+        return found
+
+    def _explained(self, given: float, why: str | None, metadata: Mapping[str, Any]) -> Verdict:
+        """The short way for a float, int or bool, and text that is sent as it is."""
         try:
-            value = float(returned)
+            value = float(given)
         except OverflowError:
-            value = number(returned)  # which says so
+            value = number(given)  # which says so
         if not -math.inf < value < math.inf:
             value = number(value)
-        found = _of_number(self._name, value, self._passed(value))
-        if len(self._kept) < _KEPT:
-            self._kept[value] = found
-        return found
+        return _of_number(self._name, value, self._passed(value), why, metadata)
 
     def _label(self, returned: str) -> Verdict:
         found = _verdict((self._one(self._name, returned),), ())
@@ -179,6 +189,11 @@ class ScoreReader:
         return Graded(name, value, label, passed, explanation, structured, score.metadata)
 
 
+def _is_short(why: Any) -> bool:
+    """Whether it is a text that needs neither to be cut nor mended."""
+    return type(why) is str and len(why) <= MAX_EXPLANATION and why.isascii()
+
+
 def _is_one_score(returned: Mapping[Any, Any]) -> bool:
     keys = set(returned)
     return bool(keys) and keys <= _SCORE_KEYS and bool(keys & {"score", "value", "label"})
@@ -245,15 +260,21 @@ def _verdict(scores: tuple[Graded, ...], failures: tuple[Failure, ...]) -> Verdi
     return made
 
 
-def _of_number(name: str, value: float, passed: bool | None) -> Verdict:
+def _of_number(
+    name: str, value: float, passed: bool | None, explanation: str | None, metadata: Mapping[str, Any]
+) -> Verdict:
     graded = _new(Graded)
     _set_name(graded, name)
     _set_value(graded, value)
     _set_label(graded, None if passed is None else PASS if passed else FAIL)
     _set_passed(graded, passed)
-    _set_explanation(graded, None)
+    _set_explanation(graded, explanation)
     _set_structured(graded, None)
-    _set_metadata(graded, _NOTHING)
+    _set_metadata(graded, metadata)
     _set_path(graded, None)
     _set_rule(graded, None)
-    return _verdict((graded,), ())
+    made = _new(Verdict)
+    _set_scores(made, (graded,))
+    _set_details(made, _NOTHING)
+    _set_failures(made, ())
+    return made

@@ -21,6 +21,8 @@ WHAT_IS_RIGHT: Final = (
     "a metric returns a number, a bool, a label (str), a Score, (value, explanation), a dict of these, or None to skip"
 )
 
+_NOTHING: Final = FrozenDict()
+
 
 @dataclass(frozen=True)
 class Score:
@@ -39,7 +41,7 @@ class Score:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metadata", freeze(self.metadata or {}))
+        object.__setattr__(self, "metadata", freeze(self.metadata) if self.metadata else _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
