@@ -3,14 +3,14 @@
 Part types of OpenTelemetry GenAI (text, reasoning, tool_call, tool_call_response, blob, file, uri, compaction,
 generic), Pydantic AI (thinking), OpenLLMetry (refusal), OpenAI chat and Responses (image_url, input_image, output_text,
 function_call, ...), Anthropic (tool_use, tool_result), Gemini (parts without a type). Media become a short description
-such as ``[image]``; equal neighbours become one, ``[image x2]``. What is not known is named by its type.
+such as ``[image: image/png, 12345 bytes]`` (see `attachments`). What is not known is named by its type.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spangrade.samples import scalars
+from spangrade.samples import attachments, scalars
 from spangrade.samples.jsontext import read_loose
 from spangrade.samples.messages import Turn
 
@@ -20,7 +20,6 @@ _CALL: Final = frozenset({"tool_call", "tool-call", "tool_use", "function_call",
 _RESULT: Final = frozenset(
     {"tool_call_response", "tool-result", "tool_result", "function_call_output", "server_tool_call_response"}
 )
-_MEDIA: Final = ("image", "audio", "video", "document", "file", "media", "blob", "uri", "binary")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 4
@@ -50,7 +49,9 @@ def tool_call(value: Any) -> dict[str, Any] | None:
     inner = next((value[k] for k in ("function", "functionCall", "function_call", "server_tool_call")
                   if isinstance(value.get(k), Mapping)), value)  # fmt: skip
     call: dict[str, Any] = {}
-    call_id = scalars.first_name(value, "id", "call_id", "tool_call_id", "toolCallId")
+    call_id = scalars.first_name(value, "id", "call_id", "tool_call_id", "toolCallId") or scalars.first_name(
+        inner, "id"
+    )
     if call_id is not None:
         call["id"] = call_id
     call["name"] = scalars.first_name(inner, "name") or scalars.first_name(value, "name", "toolName", "tool_name") or ""
@@ -73,7 +74,7 @@ class Parts:
         self.results: list[Turn] = []
         self.thoughts: list[str] = []
         self.refusal = False
-        self.media: tuple[str, int] | None = None
+        self.media: attachments.Mark | None = None
         self.left = MAX_PARTS
 
     def joined(self) -> str | None:
@@ -101,14 +102,13 @@ class Parts:
         self.media = None
         self.texts.append(text)
 
-    def show(self, name: str) -> None:
-        """A media mark, folded into the one before it when that is the same."""
-        if self.media is not None and self.media[0] == name:
-            self.media = (name, self.media[1] + 1)
-            self.texts[-1] = f"[{name} x{self.media[1]}]"
+    def show(self, name: str, details: str = "") -> None:
+        """A media mark, folded into the one before it when that is of the same kind."""
+        if self.media is not None and self.media.name == name:
+            self.texts[-1] = self.media.add(details)
         else:
-            self.media = (name, 1)
-            self.texts.append(f"[{name}]")
+            self.media = attachments.Mark(name)
+            self.texts.append(self.media.add(details))
 
     def part(self, part: Mapping[str, Any], depth: int = 0) -> None:
         kind = scalars.name(part.get("type")) or scalars.name(part.get("kind"))  # Pydantic AI's first format
@@ -154,7 +154,7 @@ class Parts:
             return
         for key in ("inlineData", "inline_data", "fileData", "file_data"):
             if isinstance(part.get(key), Mapping):
-                self.show(_medium(part[key], "file"))
+                self.show(attachments.medium_of(part[key], "file"), attachments.details_of(part[key]))
                 return
         value = _first(part, "text", "content")
         if part.get("thought") is True and isinstance(value, str):
@@ -176,9 +176,9 @@ class Parts:
 
     def medium_or_other(self, part: Mapping[str, Any], kind: str) -> None:
         words = _WORD.findall(kind.lower())  # image_url, input_image
-        for medium in _MEDIA:
+        for medium in attachments.MEDIA:
             if medium in words:
-                self.show(_medium(part, medium))
+                self.show(attachments.medium_of(part, medium), attachments.details_of(part))
                 break
         else:
             value = part.get("content")
@@ -189,20 +189,6 @@ class Parts:
         transcript = _first(part, "transcript", "audio.transcript")
         if isinstance(transcript, str):
             self.say(transcript)
-
-
-def _medium(part: Mapping[str, Any], fallback: str) -> str:
-    """image, audio, video, document or file."""
-    modality = scalars.name(part.get("modality"))
-    if modality is not None:
-        return modality[:32].lower()
-    if fallback in ("image", "audio", "video", "document"):
-        return fallback
-    mime = scalars.first_name(part, "mime_type", "mimeType", "mediaType", "media_type") or ""
-    major = mime.partition("/")[0].lower()
-    if major in ("image", "audio", "video"):
-        return major
-    return "document" if mime in ("application/pdf", "text/plain") else "file"
 
 
 def _first(part: Mapping[str, Any], *keys: str) -> Any:

@@ -109,7 +109,11 @@ def test_contents_are_read_like_content(call_of: CallOf) -> None:
         f"{said}contents.1.message_content.text": "A cat.",
     }
     reading = call_of(attributes).reading
-    assert (reading.input, reading.output, reading.reasoning) == ("Listen\n[audio]", "A cat.", "a dog?")
+    assert (reading.input, reading.output, reading.reasoning) == (
+        "Listen\n[audio: audio/wav, 3 bytes]",
+        "A cat.",
+        "a dog?",
+    )
 
 
 def test_completions_have_prompts_and_choices(call_of: CallOf) -> None:

@@ -140,7 +140,8 @@ def test_media_is_described_by_its_kind(call_of: CallOf) -> None:
     ]
     messages = json.dumps([{"role": "user", "parts": [text("Look"), *parts]}])
     reading = call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages}).reading
-    assert reading.input == "Look\n[video]\n[audio]\n[document]\n[sketch]\n[holograms]"
+    marks = ("[video: by URL]", "[audio: audio/wav, 3 bytes]", "[document: application/pdf, by id]", "[sketch]", "[holograms]")
+    assert reading.input == "\n".join(("Look", *marks))
 
 
 def test_messages_may_be_structured_values(call_of: CallOf) -> None:

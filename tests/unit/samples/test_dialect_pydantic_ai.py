@@ -122,7 +122,7 @@ def test_the_first_format(call_of: CallOf) -> None:
     attributes = {"agent_name": "clerk", "all_messages_events": json.dumps(events), "final_result": "Hello there"}
     assert quick_kind(attributes) == "agent"
     reading = call_of(attributes).reading
-    assert (reading.input, reading.output, reading.system) == ("Look\n[image]\n[audio]", "Hello there", "Be kind")
+    assert (reading.input, reading.output, reading.system) == ("Look\n[image: by URL]\n[audio: audio/wav]", "Hello there", "Be kind")
     assert reading.reasoning == "hm"
     del attributes["final_result"]
     assert call_of(attributes).reading.output == "Hello there"

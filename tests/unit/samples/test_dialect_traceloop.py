@@ -103,7 +103,7 @@ def test_parts_stand_as_json_in_the_content(call_of: CallOf) -> None:
         [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "https://x/y"}}]
     )
     said = [{"role": "assistant", "content": "A cat."}]
-    assert call_of(flattened([{"role": "user", "content": parts}], said)).reading.input == "What is it?\n[image]"
+    assert call_of(flattened([{"role": "user", "content": parts}], said)).reading.input == "What is it?\n[image: by URL]"
     assert call_of(flattened([{"role": "user", "content": "[1, 2]"}], said)).reading.input == "[1, 2]"
 
 

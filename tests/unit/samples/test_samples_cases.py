@@ -30,7 +30,13 @@ def test_c043_a_turn_of_tool_calls_has_empty_text_and_its_calls(case_calls: Case
     assert sample.output == "Type F fits."
 
 
-@pytest.mark.parametrize(("span", "mark"), [("ea8cf7674e340ea1", "[image x2]"), ("5e65a480cd64219b", "[image]")])
+@pytest.mark.parametrize(
+    ("span", "mark"),
+    [
+        ("ea8cf7674e340ea1", "[image x2: image/png, 8 bytes; by URL]"),
+        ("5e65a480cd64219b", "[image: image/png, 8 bytes]"),
+    ],
+)
 def test_c044_parts_become_text_and_one_image_mark(case_calls: CaseCalls, span: str, mark: str) -> None:
     """GenAI parts and OpenInference contents; the other two dialects come with issue 7."""
     reading = case_calls("C044")[span].reading
