@@ -145,7 +145,7 @@ def test_previews_do_not_take_the_page_away_from_others(make: Callable[..., Runn
         ({"config": {"examples": [{"output": "x"}]}}, "config.examples", "has no level"),
         ({"config": {"examples": [{}] * 6}}, "config.examples", "at most 5 items"),
         ({"config": {"temperature": 3}}, "config.temperature", "less than or equal to 2"),
-        ({"config": {"target": "moon"}}, "config.target", "'root'"),
+        ({"config": {"target": "moon"}}, "config.target", "not one of root, llm"),
         ({"config": {"template": "another"}}, "config.template", "prompts differ"),
         ({"config": {"model": None}}, "config.model", "names no model"),
         ({"threshold": 2}, "threshold", "less than or equal to 1"),
