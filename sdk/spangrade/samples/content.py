@@ -39,8 +39,6 @@ _FOREIGN_PREFIXES: Final = (
     "haystack.agent.input",
     "haystack.agent.output",
     "haystack.agent.step.",
-    "gcp.vertex.agent.llm_",  # Google ADK
-    "gcp.vertex.agent.tool_",
     "genkit:input",
     "genkit:output",
     "lmnr.span.input",

@@ -272,17 +272,6 @@ def test_the_answer_of_an_agent_is_the_last_thing_it_said(call_of: CallOf) -> No
     assert len(reading.output_messages) == 3
 
 
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [("FinishReason.STOP", ("stop",)), ("FinishReason.STOP,FinishReason.LENGTH", ("stop", "length")), ("None", ())],
-)
-def test_a_finish_reason_may_be_the_member_of_an_enumeration(call_of: CallOf, sent: str, read: tuple[str, ...]) -> None:
-    """Semantic Kernel, under a name of its own."""
-    assert (
-        call_of({"gen_ai.operation.name": "chat", "gen_ai.response.finish_reason": sent}).reading.finish_reasons == read
-    )
-
-
 def test_a_system_text_that_stands_in_both_places_is_one_turn(call_of: CallOf) -> None:
     """As instructions and as the first message."""
     given = [{"role": "system", "parts": [text("Be kind")]}, {"role": "user", "parts": [text("Hi")]}]

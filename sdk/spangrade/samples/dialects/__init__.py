@@ -6,7 +6,9 @@ A new dialect is one module with the members of `Dialect`, and one entry here.
 from typing import Final
 
 from spangrade.samples.dialects import (
+    agent_framework,
     genai_events,
+    google_adk,
     langfuse,
     logfire,
     openinference,
@@ -14,6 +16,7 @@ from spangrade.samples.dialects import (
     own,
     plain,
     pydantic_ai,
+    semantic_kernel,
     traceloop,
 )
 from spangrade.samples.dialects.base import Dialect
@@ -23,6 +26,9 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     langfuse,
     logfire,
     pydantic_ai,
+    google_adk,
+    semantic_kernel,
+    agent_framework,
     traceloop,
     openinference,
     otel_genai,

@@ -121,7 +121,7 @@ def read(span: SpanData) -> Reading:
         calls = _executed(attributes, given)
     elif query is not None and given is None:
         given = query
-    finish = _finish_reasons(attributes) or response.finish_reasons
+    finish = scalars.names(attributes.get(semconv.FINISH_REASONS)) or response.finish_reasons
     return Reading(
         name,
         kind=kind,
@@ -170,14 +170,6 @@ def _kind(attributes: Mapping[str, Any]) -> str | None:
     if operation is not None:
         return OPERATIONS.get(operation.lower(), "agent")
     return next((mark.present for key, mark in kind_marks.items() if mark.present and key in attributes), None)
-
-
-def _finish_reasons(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    reasons = scalars.names(attributes.get(semconv.FINISH_REASONS))
-    if not reasons:  # Semantic Kernel: one text, of its enumeration's members
-        told = scalars.names(attributes.get("gen_ai.response.finish_reason"))
-        reasons = tuple(word.removeprefix("FinishReason.").lower() for word in told if word != "None")
-    return reasons
 
 
 def _with_details(span: SpanData) -> Mapping[str, Any]:
