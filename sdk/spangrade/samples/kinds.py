@@ -8,18 +8,14 @@ attribute container, where a lookup that misses costs half a microsecond.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from spangrade.samples import evaluators
 from spangrade.samples.dialects import DIALECTS
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
-
-#: Marks of vendors whose dialect is not read yet: what their evaluators do (C083), and placeholders (C065).
-_FOREIGN_MARKS: Final[Mapping[str, KindMark]] = {
-    "ai.observability.span_type": KindMark({"eval": EVALUATOR, "eval_root": EVALUATOR, "eval_decision": EVALUATOR}),
-}
 
 
 def _joined() -> dict[str, tuple[KindMark, ...]]:
     marks: dict[str, tuple[KindMark, ...]] = {}
-    for table in (*(dialect.kind_marks for dialect in DIALECTS), _FOREIGN_MARKS):
+    for table in (*(dialect.kind_marks for dialect in DIALECTS), evaluators.MARKS):
         for key, mark in table.items():
             marks[key] = (*marks.get(key, ()), mark)
     return marks
@@ -28,6 +24,7 @@ def _joined() -> dict[str, tuple[KindMark, ...]]:
 _MARKS: Final = _joined()
 _ORDER: Final = {key: position for position, key in enumerate(_MARKS)}
 _KEYS: Final = frozenset(_MARKS)
+_WORD: Final = slice(256)
 
 
 def quick_kind(attributes: Mapping[str, Any]) -> str | None:
@@ -42,7 +39,8 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
     named = fallback = present = refused = None
     for key in hits if len(hits) == 1 else sorted(hits, key=_ORDER.__getitem__):
         value = attributes.get(key)
-        word = value.strip().lower() if type(value) is str else None
+        # No mark is longer, and this runs on the application's thread. An enum of texts is one, too (TruLens).
+        word = str.strip(str.__getitem__(value, _WORD)).lower() if isinstance(value, str) else None
         for mark in _MARKS[key]:
             kind = None if word is None else _named(mark, word)
             if kind is not None:

@@ -1,5 +1,6 @@
 """quick_kind, evaluator traffic, and the keys that hold content."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +26,10 @@ CHAT = {"gen_ai.operation.name": "chat"}
         {"ai.observability.span_type": "eval"},
         {"ai.observability.span_type": "eval_root"},
         {"ai.observability.span_type": "eval_decision", "input": "x"},
+        {"logfire.msg_template": "evaluator: {evaluator_name}", "logfire.span_type": "span"},
+        {"logfire.msg_template": "Calling evaluator: {evaluator_name}", "logfire.span_type": "span"},
+        {"openinference.span.kind": "CHAIN", "metadata": '{"type": "ChainType.METRIC"}'},
+        {"openinference.span.kind": "CHAIN", "metadata": '{"type": "ChainType.ROW", "row_index": 0}'},
     ],
 )
 def test_evaluator_traffic_of_any_vendor(call_of: CallOf, attributes: dict[str, str]) -> None:
@@ -72,6 +77,24 @@ def test_a_user_who_types_the_marker_is_scored_like_any_other(call_of: CallOf) -
     typed = '[{"role": "user", "content": "[spangrade-judge] hello"}]'
     assert not call_of({**CHAT, "gen_ai.input.messages": typed}).evaluator
     assert not call_of({"input": "[spangrade-judge] hello"}).evaluator
+
+
+def test_what_only_resembles_an_evaluators_mark_is_scored() -> None:
+    """An application's own metadata, message or name."""
+    assert quick_kind({"openinference.span.kind": "CHAIN", "metadata": '{"type": "evaluation"}'}) == "chain"
+    assert quick_kind({"logfire.msg_template": "evaluator run {n}", "input": "x"}) == "chain"
+    assert quick_kind({"metadata": '{"type": "ChainType"}'}) is None
+
+
+def test_long_values_of_marks_are_looked_at_by_their_beginning() -> None:
+    """It runs on the application's thread for every span that ends: told by the memory that it takes."""
+    attributes = {"input": "x" * 4_000_000, "openinference.span.kind": "LLM"}
+    tracemalloc.start()
+    try:
+        assert quick_kind(attributes) == "llm"
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("value", [None, 5, ("chat",), {"a": 1}, b"chat", "", "  "])
