@@ -79,6 +79,11 @@ class AgentCarriers:
         """See `Carriers`."""
         return self._traces is not None
 
+    def shell(self, held: Held) -> Origin:
+        """See `Carriers`."""
+        origin = cast("Origin", held.span)
+        return Origin(origin.resource_spans, origin.scope_spans, Span())
+
     def carry(self, held: Held, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """See `Carriers`."""
         origin = cast("Origin", held.span)

@@ -4,13 +4,17 @@ The sender is told the truth: what goes on at once is sent upstream before the r
 upstream's answer is the sender's. Calls are taken over only after that; from then on they are the agent's to deliver.
 A request that a sender repeats, since the acknowledgement was lost, does not score or send a call again; its other spans
 are sent again (the agent remembers calls only).
+
+Log records are joined to the calls that they belong to (a request that comes again says nothing new), and go on.
 """
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
@@ -20,10 +24,12 @@ from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import SpanSink
 from spangrade.model.span import SpanData
 from spangrade.samples.extract import quick_kind
+from spangrade.samples.logs import holds_content
 from spangrade.scoring.pipeline import Pipeline
 from spangrade.scoring.seam import Offer
 from spangrade_agent import codec
 from spangrade_agent.carriers import AgentCarriers, Origin
+from spangrade_agent.codec_neutral import events_of
 from spangrade_agent.wire import Answer, Encoding, Kind, Signal, Upstream
 
 Mode = Literal["relay", "tap"]
@@ -76,15 +82,30 @@ class Relay:
         try:
             if signal == "traces":
                 return self._traces(body, encoding)
+            if signal == "logs":
+                return self._logs(body, encoding)
             rejected, message = 0, ""
             if encoding == "json":
                 body, rejected, message = codec.decode_other_counted(signal, body, encoding)
         except codec.BadRequest as fault:
             return Answer(Kind.BAD, str(fault))
-        answer = self._send(signal, body)
-        if answer.kind is Kind.OK and (rejected or message):
-            return Answer(Kind.OK, message or answer.message, rejected + answer.rejected)
-        return answer
+        return _with(self._send(signal, body), rejected, message)
+
+    def _logs(self, body: bytes, encoding: Encoding) -> Answer:
+        """Log records go on as they came, as far as their content may; what was said in them is joined to its span as well,
+        also where the destination takes no logs."""
+        request, rejected, message = codec.decode_logs(body, encoding)
+        if self._pipeline.placed:
+            with _guard.guard("relay.logs"):
+                for trace_id, span_id, event in events_of(request):
+                    if holds_content(event):
+                        self._pipeline.offer_log(trace_id, span_id, event)
+        changed = encoding == "json" or bool(rejected or message)
+        if self._mode == "relay" and self._upstream is not None:
+            for group in request.resource_logs:
+                for scope in group.scope_logs:
+                    changed = self._carriers.clean_logs(scope) or changed
+        return _with(self._send("logs", _serialized_logs(request) if changed else body), rejected, message)
 
     def _send(self, signal: Signal, body: bytes) -> Answer:
         # A tap is given a copy: the original goes its own way, so nothing of it is sent on.
@@ -125,7 +146,7 @@ class Relay:
             self.counts.duplicates += plan.duplicates
             self.counts.passed_on += total - len(plan.holds) - plan.duplicates
             self.counts.rejected += rejected
-        return Answer(Kind.OK, message or answer.message, rejected + answer.rejected)
+        return _with(answer, rejected, message)
 
     def _offer(self, offer: Offer) -> None:
         taken = False
@@ -199,6 +220,13 @@ class Relay:
                 self._seen.pop(_key(held.span.span), None)
 
 
+def _with(answer: Answer, rejected: int, message: str) -> Answer:
+    """The destination's answer, and what could not be read."""
+    if answer.kind is Kind.OK and (rejected or message):
+        return Answer(Kind.OK, message or answer.message, rejected + answer.rejected)
+    return answer
+
+
 def _key(span: Span) -> _Key:
     """A span that is sent again has the same times; another one with the same ids (of a seeded generator) has not."""
     return span.trace_id, span.span_id, span.start_time_unix_nano, span.end_time_unix_nano
@@ -213,10 +241,21 @@ def _copied(span: Span) -> Span:
 def _serialized(request: ExportTraceServiceRequest) -> bytes:
     """The request without envelopes that hold no span; empty when none is left."""
     for resource_spans in request.resource_spans:
-        for at in range(len(resource_spans.scope_spans) - 1, -1, -1):
-            if not resource_spans.scope_spans[at].spans:
-                del resource_spans.scope_spans[at]
-    for at in range(len(request.resource_spans) - 1, -1, -1):
-        if not request.resource_spans[at].scope_spans:
-            del request.resource_spans[at]
+        _drop(resource_spans.scope_spans, lambda scope: scope.spans)
+    _drop(request.resource_spans, lambda group: group.scope_spans)
     return request.SerializeToString()
+
+
+def _serialized_logs(request: ExportLogsServiceRequest) -> bytes:
+    """The same of log records."""
+    for resource_logs in request.resource_logs:
+        _drop(resource_logs.scope_logs, lambda scope: scope.log_records)
+    _drop(request.resource_logs, lambda group: group.scope_logs)
+    return request.SerializeToString()
+
+
+def _drop(envelopes: Any, held: Callable[[Any], Any]) -> None:
+    """Take away those that hold nothing."""
+    for at in range(len(envelopes) - 1, -1, -1):
+        if not held(envelopes[at]):
+            del envelopes[at]

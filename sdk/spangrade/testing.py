@@ -76,6 +76,10 @@ class CollectingSink:
             self.records.extend(records)
             self.lock.notify_all()
 
+    def later(self, ticket: Ticket) -> Ticket:
+        """The ticket itself."""
+        return ticket
+
     def settle(self, ticket: Ticket) -> None:
         """See `Sink`."""
         with self.lock:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from spangrade import _guard
 from spangrade.delivery.hold import MAX_SPANS, Held, Hold
@@ -25,6 +25,9 @@ class Carriers(Protocol):
 
     def settles(self, held: Held) -> bool:
         """True when it is said later how the export went (`SpanSink.exported`); else handing over is all that is known."""
+
+    def shell(self, held: Held) -> Any:
+        """What later carriers need of a span that has left, without its content."""
 
     def carry(self, held: Held, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """Hand the span on with ``pairs`` as events and the mark of who has taken it. Returns the pairs for which there was
@@ -79,6 +82,11 @@ class SpanSink:
             held = cast("Held", ticket)
             if not self.hold.add(held, pair):
                 self._late(held, pair)
+
+    def later(self, ticket: Ticket) -> Ticket:
+        """See `Sink`."""
+        held = cast("Held", ticket)
+        return Held(self._carriers.shell(held), held.route, 0, 0.0, gone=True)
 
     def settle(self, ticket: Ticket) -> None:
         """See `Sink`."""

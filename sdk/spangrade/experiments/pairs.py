@@ -175,6 +175,10 @@ class _Nowhere:
     def scores(self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool) -> None:
         """See `Sink`."""
 
+    def later(self, ticket: Ticket) -> Ticket:
+        """See `Sink`."""
+        return ticket
+
     def settle(self, ticket: Ticket) -> None:
         """See `Sink`."""
 

@@ -57,10 +57,12 @@ class ScoreRecord:
 
     @property
     def score_id(self) -> str:
-        """32 hex digits, the same in every carrier and every resend."""
+        """32 hex digits, the same in every carrier and every resend; of a conversation by its session, so that it has one
+        score of each evaluator, whichever turn was the last."""
+        of_session = self.evaluator.target == "session" and self.span.session_id is not None
+        whose = ("session", self.span.session_id or "")
         parts = (
-            f"{self.span.trace_id:032x}",
-            f"{self.span.span_id:016x}",
+            *(whose if of_session else (f"{self.span.trace_id:032x}", f"{self.span.span_id:016x}")),
             self.graded.name,
             self.evaluator.name,
             self.evaluator.version or "",

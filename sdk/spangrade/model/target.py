@@ -1,4 +1,5 @@
-"""What an evaluator scores: the end-to-end call (``root``), calls of a kind, or calls that a rule on name and attributes picks.
+"""What an evaluator scores: the end-to-end call (``root``), calls of a kind, calls that a rule on name and attributes picks,
+or whole conversations (``session``).
 
 A rule is text, or a mapping that says the same:
 
@@ -24,7 +25,8 @@ from typing import Any, Final
 from spangrade._text import valid
 from spangrade.errors import ConfigError
 
-TARGETS: Final = ("root", "llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail")
+TARGETS: Final = ("root", "llm", "retriever", "tool", "agent", "chain", "embedding", "reranker", "guardrail", "session")
+_KINDS: Final = TARGETS[1:-1]
 #: What a ``target`` parameter takes.
 Target = str | Mapping[str, Any]
 
@@ -145,7 +147,7 @@ def _checked(conditions: list[tuple[Any, Any]], what: str) -> Rule:
             )
         if place in found:
             raise ConfigError(f"{what}: target names {place} twice; a rule has one pattern for each")
-        if place == "kind" and pattern.strip() not in TARGETS[1:]:
-            raise ConfigError(f"{what}: target kind {pattern!r} is not one of {', '.join(TARGETS[1:])}")
+        if place == "kind" and pattern.strip() not in _KINDS:
+            raise ConfigError(f"{what}: target kind {pattern!r} is not one of {', '.join(_KINDS)}")
         found[place] = valid(pattern.strip())
     return Rule(tuple(sorted(found.items())))

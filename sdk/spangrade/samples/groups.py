@@ -4,14 +4,15 @@ from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
+from spangrade.samples.bounds import DEFAULT, AssemblyBounds
 from spangrade.samples.reading import Call
 
 T = TypeVar("T")
 
-MAX_GROUPS: Final = 4_096
+MAX_GROUPS: Final = DEFAULT.max_traces
 MAX_PARTS: Final = 256
 MAX_NODES: Final = 4_096
-MAX_BYTES: Final = 32 * 2**20  # of parts, which belong to spans that have left
+MAX_BYTES: Final = DEFAULT.max_bytes  # of parts, which belong to spans that have left
 
 Key = tuple[int, int]  # trace id; local root's span id, or 0 for a trace without lineage
 
@@ -55,8 +56,13 @@ class Group(Generic[T]):
     tops: list[Top[T]] = field(default_factory=list)
     parts: list[Call] = field(default_factory=list)
     bytes: int = 0
+    waiting_bytes: int = 0  # of tops and picks
     here: bool = True  # among the groups, whose bytes are counted together
     decided: bool = False  # something of it was decided before: what comes now is partial
+    lost: str = ""  # the bound at which something of it was forgotten
+    last: float = 0.0  # when something of it came
+    waits: dict[int, float] = field(default_factory=dict)  # calls that log records may tell more of, and until when
+    ended: bool = False  # its local root has ended (with lineage), and only log records are waited for
     running: RunningCalls | None = None
     # Without lineage only: calls to be graded by themselves, who is whose parent (None: a local root), which spans are
     # calls, of which kind, and when roots are due.
@@ -65,11 +71,13 @@ class Group(Generic[T]):
     calls: dict[int, int] = field(default_factory=dict)  # to their start
     kinds: dict[int, str] = field(default_factory=dict)  # of calls and of evaluators
     roots: dict[int, float] = field(default_factory=dict)
+    scored: set[int] = field(default_factory=set)  # topmost calls that have been decided
 
     def add_top(self, top: Top[T]) -> T | None:
         """Only the last to end keeps its handle; returns the one that is free now."""
         last = max(range(len(self.tops)), key=lambda i: self.tops[i].order, default=None)
         if len(self.tops) >= MAX_PARTS:
+            self.lost = self.lost or "max_spans"
             del self.tops[1 if last == 0 else 0]
             last = max(range(len(self.tops)), key=lambda i: self.tops[i].order)
         if last is None:
@@ -103,9 +111,10 @@ class Groups(Generic[T]):
     """All of them, the oldest first. At the bound of groups the oldest is put aside; at that of bytes, the oldest groups'
     parts are forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: AssemblyBounds = DEFAULT) -> None:
+        self._bounds = bounds
         self._groups: dict[Key, Group[T]] = {}
-        self._bytes = 0
+        self._bytes = self._waiting = 0
         self._aside: list[tuple[Key, Group[T]]] = []  # dropped with a span waiting
 
     def __len__(self) -> int:
@@ -129,8 +138,8 @@ class Groups(Generic[T]):
         """The group, made if it is not there."""
         group = self._groups.get(key)
         if group is None:
-            if len(self._groups) >= MAX_GROUPS:
-                self.put_aside(next(iter(self._groups)))
+            if len(self._groups) >= self._bounds.max_traces:
+                self.put_aside(next(iter(self._groups)), "max_traces")
             group = self._groups[key] = Group(born=now)
         return group
 
@@ -138,12 +147,15 @@ class Groups(Generic[T]):
         group = self._groups.pop(key, None)
         if group is not None:
             self._take_bytes(group, -group.bytes)
+            self._waiting -= group.waiting_bytes
             group.here = False
         return group
 
-    def put_aside(self, key: Key) -> None:
-        """Drop it; `aside` gives it back, where a span waits in it."""
+    def put_aside(self, key: Key, why: str = "") -> None:
+        """Drop it; `aside` gives it back, where a span waits in it. ``why``: the bound that it has met."""
         group = self.drop(key)
+        if group is not None:
+            group.lost = why or group.lost
         if group is not None and (group.tops or group.picks):
             self._aside.append((key, group))
 
@@ -159,13 +171,41 @@ class Groups(Generic[T]):
     def add_part(self, group: Group[T], call: Call) -> None:
         if len(group.parts) >= MAX_PARTS:
             self._take_bytes(group, -_size(group.parts.pop(0)))
+            group.lost = group.lost or "max_spans"
         group.parts.append(call)
         self._take_bytes(group, _size(call))
-        if self._bytes > MAX_BYTES:
+        if self._bytes > self._bounds.max_bytes:
             for other in self._groups.values():
-                self.keep_parts(other)
-                if self._bytes <= MAX_BYTES:
+                if other.parts:
+                    other.lost = other.lost or "max_bytes"
+                    self.keep_parts(other)
+                if self._bytes <= self._bounds.max_bytes:
                     break
+
+    def wait(self, key: Key, group: Group[T], call: Call) -> None:
+        """A call more is a top or a pick of it. These are copies of spans that may have left (the hold keeps to a bound of its
+        own): past twice the bound of parts the oldest groups that wait are put aside, this one last of all."""
+        size = _size(call)
+        group.waiting_bytes += size
+        self._waiting += size
+        while self._waiting > 2 * self._bounds.max_bytes:
+            others = (other for other, held in self._groups.items() if held.waiting_bytes and other != key)
+            self.put_aside(next(others, key), "max_bytes")
+
+    def weigh(self, group: Group[T]) -> None:
+        """Its tops or picks are fewer now."""
+        if group.here:
+            size = sum(_size(top.call) for held in (group.tops, group.picks) for top in held)
+            self._waiting += size - group.waiting_bytes
+            group.waiting_bytes = size
+
+    def say(self, group: Group[T], call: Call) -> None:
+        """More is known of a call of it."""
+        span_id = call.span.span_id
+        for held in (group.tops, group.picks):
+            held[:] = [replace(top, call=call) if top.call.span.span_id == span_id else top for top in held]
+        self.weigh(group)
+        self.keep_parts(group, [call if part.span.span_id == span_id else part for part in group.parts])
 
     def keep_parts(self, group: Group[T], parts: Iterable[Call] = ()) -> None:
         """Only these of its parts; without, none."""

@@ -1,6 +1,5 @@
 """Log records that came before their span: kept by its ids until it comes, bounded in count, bytes and age."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from spangrade._sizes import text_size
 from spangrade.model.span import EventData
 from spangrade.samples.bounds import AssemblyBounds
+from spangrade.samples.tally import Tally
 
 MAX_OF_A_SPAN: Final = 512
 MAX_SPANS: Final = 16_384
@@ -23,13 +23,13 @@ class _OfSpan:
 
 
 class PendingLogs:
-    """Owned by one thread; no lock. ``lost`` counts records that met no span, by the bound at which they went."""
+    """Owned by one thread; no lock. Records that met no span are counted by the bound at which they went."""
 
-    def __init__(self, bounds: AssemblyBounds) -> None:
+    def __init__(self, bounds: AssemblyBounds, tally: Tally | None = None) -> None:
         self._bounds = bounds
         self._spans: dict[Ids, _OfSpan] = {}  # the oldest first
         self._bytes = 0
-        self.lost: Counter[str] = Counter()
+        self.tally = tally or Tally()
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -47,7 +47,7 @@ class PendingLogs:
         if any(event == other for other in held.events):
             return
         if len(held.events) >= MAX_OF_A_SPAN:
-            self.lost["max_of_a_span"] += 1
+            self.tally.logs["max_of_a_span"] += 1
             return
         size = _size(event)
         held.events.append(event)
@@ -74,7 +74,7 @@ class PendingLogs:
         return None
 
     def _forget(self, ids: Ids, reason: str) -> None:
-        self.lost[reason] += len(self.take(ids))
+        self.tally.logs[reason] += len(self.take(ids))
 
 
 def _size(event: EventData) -> int:

@@ -5,7 +5,7 @@ many traces and processes. State is bounded in conversations, in bytes and in ag
 the process, is graded as it is, and is partial; so is what goes on after it has been graded.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
@@ -16,6 +16,7 @@ from spangrade.samples.bounds import AssemblyBounds
 from spangrade.samples.content import is_content_key
 from spangrade.samples.conversation import Key, Turn, conversation_sample, key_of, messages_of
 from spangrade.samples.reading import Call, Reading
+from spangrade.samples.tally import Tally
 
 T = TypeVar("T")
 
@@ -47,18 +48,16 @@ class _Session(Generic[T]):
 
 
 class SessionWindow(Generic[T]):
-    """Owned by one thread; no lock. ``partial`` counts conversations that were graded as they were, by reason; ``late``
-    those that went on after they had been graded."""
+    """Owned by one thread; no lock."""
 
-    def __init__(self, bounds: AssemblyBounds) -> None:
+    def __init__(self, bounds: AssemblyBounds, tally: Tally | None = None) -> None:
         self._bounds = bounds
         self._open: OrderedDict[SessionKey, _Session[T]] = OrderedDict()  # the one that was quiet for longest first
         self._graded: OrderedDict[SessionKey, None] = OrderedDict()
         self._bytes = 0
         self._out: list[DecidedSession[T]] = []  # by a bound; given by the next `due`
         self._look = float("inf")  # when one may be due, at the earliest
-        self.partial: Counter[str] = Counter()
-        self.late = 0
+        self.tally = tally or Tally()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -114,13 +113,15 @@ class SessionWindow(Generic[T]):
     def _begin(self, key: SessionKey, now: float) -> _Session[T]:
         session: _Session[T] = _Session(now)
         if key in self._graded:
-            self.late += 1
+            self.tally.late["turn"] += 1
             session.partial = True  # what came before has been forgotten
         return session
 
     def _keep(self, session: _Session[T], call: Call, sample: Sample, handle: T, *, partial: bool) -> None:
         size = _FLAT + text_size(sample.documents)
-        size += sum(text_size(said) for said in (sample.input, sample.output) if type(said) is not str)  # which messages have
+        size += sum(
+            text_size(said) for said in (sample.input, sample.output) if type(said) is not str
+        )  # which messages have
         keys = []
         for message in messages_of(sample):
             key = key_of(message)
@@ -152,7 +153,7 @@ class SessionWindow(Generic[T]):
         call, sample = conversation_sample(key[1], [turn for turn, _ in session.turns], session.known, partial=partial)
         partial = "assembly" in sample.context
         if partial:
-            self.partial[reason or "parts"] += 1
+            self.tally.conversations[reason or "parts"] += 1
         handle = next(held for turn, held in session.turns if turn.call is call)
         self._out.append(DecidedSession(call, sample, handle, partial))
 

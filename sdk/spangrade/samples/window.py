@@ -10,6 +10,8 @@ Two ways to know a span's place, one result:
 What is still open when its time is up is decided as it is, and marked partial; what comes after that under the same root
 is a sample of its own, partial too. With lineage, a call that runs below the same root postpones that: the one that
 waits cannot be the last then, so it is given back. State is bounded in groups, in bytes, in spans per group, and in age.
+
+A call whose log records may bring its answer is waited for, too, where a sample would be empty without.
 """
 
 import heapq
@@ -17,14 +19,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
+from spangrade.samples.bounds import DEFAULT, AssemblyBounds
 from spangrade.samples.dialects.base import EVALUATOR
-from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, Place, RunningCalls, Top
+from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, RunningCalls, Top
+from spangrade.samples.log_waits import LogWaits
 from spangrade.samples.reading import Call
+from spangrade.samples.tally import Tally
+from spangrade.samples.under_root import UnderRoot, by_root
 
 T = TypeVar("T")
 
-MAX_AGE_S: Final = 600.0
-GRACE_S: Final = 0.1
+MAX_AGE_S: Final = DEFAULT.max_age
+GRACE_S: Final = DEFAULT.grace
+_NEVER: Final = float("inf")
 
 
 @dataclass(slots=True)  # not frozen: one is made for every span that ends, and a frozen one takes four times as long
@@ -61,35 +68,50 @@ class Decided(Generic[T]):
 class TraceWindow(Generic[T]):
     """Owned by one thread; no lock."""
 
-    def __init__(self, grace_s: float = GRACE_S) -> None:
-        self._grace = grace_s
-        self._groups: Groups[T] = Groups()
+    def __init__(self, bounds: AssemblyBounds = DEFAULT, tally: Tally | None = None) -> None:
+        self._bounds = bounds
+        self._groups: Groups[T] = Groups(bounds)
         self._due: list[tuple[float, Key]] = []  # a heap; entries of groups that have gone are skipped
+        self._logs: LogWaits[T] = LogWaits(self._groups)
+        self.tally = tally or Tally()
 
     def __len__(self) -> int:
         return len(self._groups)
 
+    @property
+    def bytes(self) -> int:
+        """Of spans that others may need, about."""
+        return self._groups.bytes
+
     # --- with lineage -----------------------------------------------------------------------------------------------
 
-    def add(self, call: Call, lineage: Lineage, handle: T | None, now: float, decide_at: float) -> Decided[T] | None:
-        """A call ended whose place is known. ``handle``: of a span that can carry a root score, else None.
+    def add(
+        self, call: Call, lineage: Lineage, handle: T | None, now: float, decide_at: float, logs_until: float = 0.0
+    ) -> Decided[T] | None:
+        """A call ended whose place is known. ``handle``: of a span that can carry a root score, else None. ``logs_until``:
+        till when its log records may bring its answer; 0 when they are not waited for.
 
         Returns a decision when the call is itself the local root, and handles that a later topmost call made free.
         """
         key = (call.span.trace_id, lineage.root_id)
         own_root = lineage.root_id == call.span.span_id
-        if own_root and handle is not None and key not in self._groups:
+        if own_root and handle is not None and not logs_until and key not in self._groups:
             return Decided((call,), (), False, handle)
         group = self._group(key, now)
         group.running = lineage.running
+        if group.decided:
+            self.tally.late["call"] += 1
+        if logs_until:
+            self._logs.expect(group, key, call, logs_until)
         free: T | None = None
         if handle is None:
             self._groups.add_part(group, call)
         else:
             free = group.add_top(Top(call, handle, decide_at))
             self._look_at(key, decide_at)
+            self._groups.wait(key, group, call)
         rest = () if free is None else (free,)
-        decided = self.root_ended(*key) if own_root else None
+        decided = self.root_ended(*key, now) if own_root else None
         return replace(decided, rest=rest) if decided is not None else (Decided(rest=rest) if rest else None)
 
     def parts_of(self, trace_id: int, root_id: int = 0) -> list[Call]:
@@ -98,10 +120,18 @@ class TraceWindow(Generic[T]):
         group = self._groups.get((trace_id, root_id))
         return [] if group is None else [*group.parts, *(top.call for top in group.tops)]
 
-    def root_ended(self, trace_id: int, root_id: int) -> Decided[T] | None:
-        """The local root ended, whether it was a call or not: its group is complete."""
-        group = self._groups.drop((trace_id, root_id))
-        return self._decide(group, partial=group.decided) if group is not None and group.tops else None
+    def root_ended(self, trace_id: int, root_id: int, now: float = _NEVER) -> Decided[T] | None:
+        """The local root ended, whether it was a call or not: its group is complete, but for log records."""
+        key = (trace_id, root_id)
+        group = self._groups.get(key)
+        if group is not None and group.tops:
+            until = self._logs.until(group, group.tops, group.parts)
+            if until > now:
+                group.ended = True
+                self._look_at(key, until)
+                return None
+        self._groups.drop(key)
+        return self._decide(group, "late" if group.decided else "") if group is not None and group.tops else None
 
     # --- without lineage ---------------------------------------------------------------------------------------------
 
@@ -114,9 +144,11 @@ class TraceWindow(Generic[T]):
         now: float,
         decide_at: float,
         pick: T | None = None,
+        logs_until: float = 0.0,
     ) -> None:
         """A span arrived, a call or not. ``ids``: trace, span, parent. The decision comes from `due`. ``pick``: the handle of
-        a call that is to be graded by itself, whatever else: then what belongs to it is waited for, too."""
+        a call that is to be graded by itself, whatever else: then what belongs to it is waited for, too. ``logs_until``: see
+        `add`."""
         trace_id, span_id, parent_id = ids
         key = (trace_id, 0)
         group = self._group(key, now)
@@ -126,8 +158,11 @@ class TraceWindow(Generic[T]):
         if len(group.parents) < MAX_NODES:
             group.parents[span_id] = None if is_local_root else parent_id
         if call is not None:
-            group.calls[span_id] = call.span.start_ns
+            self._count_late(group, span_id)
+            if logs_until:
+                self._logs.expect(group, key, call, logs_until)
             if len(group.kinds) < MAX_NODES:
+                group.calls[span_id] = call.span.start_ns
                 group.kinds[span_id] = EVALUATOR if call.evaluator else call.kind
             if handle is not None:
                 group.tops.append(Top(call, handle, decide_at))
@@ -137,18 +172,30 @@ class TraceWindow(Generic[T]):
             if pick is not None:
                 group.picks.append(Top(call, pick, decide_at))
                 self._look_at(key, decide_at)
+            if handle is not None or pick is not None:
+                self._groups.wait(key, group, call)
         if is_local_root:
-            group.roots[span_id] = now + self._grace
-            self._look_at(key, now + self._grace)
+            group.roots[span_id] = now + self._bounds.grace
+            self._look_at(key, now + self._bounds.grace)
         elif any(at <= now for at in group.roots.values()):  # its root has come long ago: it waits for itself only
-            self._look_at(key, now + self._grace)
+            self._look_at(key, now + self._bounds.grace)
+
+    # --- log records ----------------------------------------------------------------------------------------------------
+
+    def expected(self, trace_id: int, span_id: int) -> Call | None:
+        """The call that waits for its log records, if one of these ids does."""
+        return self._logs.call(trace_id, span_id)
+
+    def said(self, call: Call, now: float) -> None:
+        """What the log records of an `expected` call have told."""
+        self._look_at(self._logs.said(call), now)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def due(self, now: float) -> Iterator[Decided[T]]:
         """Decide what can wait no longer, and forget what is too old."""
-        for key, late in self._groups.aside():
-            yield from self._close(key, late)
+        for key, aside in self._groups.aside():
+            yield from self._close(key, aside, aside.lost)
         seen: set[Key] = set()
         while self._due and self._due[0][0] <= now:
             _, key = heapq.heappop(self._due)
@@ -157,10 +204,10 @@ class TraceWindow(Generic[T]):
                 continue
             seen.add(key)
             yield from self._look(key, group, now)
-            if group.born + MAX_AGE_S <= now:
+            if group.born + self._bounds.max_age <= now:
                 self._groups.drop(key)
                 if group.tops or group.picks:
-                    yield from self._close(key, group)
+                    yield from self._close(key, group, "max_age")
 
     def next_due(self) -> float | None:
         """When `due` should be called next."""
@@ -173,93 +220,128 @@ class TraceWindow(Generic[T]):
         yield from self.due(float("-inf"))
         for key, group in list(self._groups.items()):
             if group.tops or group.picks:
-                yield from self._close(key, group)
+                yield from self._close(key, group, "flush")
                 group.tops, group.picks, group.decided = [], [], True
                 self._groups.keep_parts(group)
+                self._groups.weigh(group)
 
     def _look(self, key: Key, group: Group[T], now: float) -> Iterator[Decided[T]]:
-        waiting = any(top.decide_at <= now for top in (*group.tops, *group.picks))
+        quiet = self._bounds.quiet is not None and group.last + self._bounds.quiet <= now
+        waiting = quiet or group.ended or any(top.decide_at <= now for top in (*group.tops, *group.picks))
         if not waiting and not any(at <= now for at in group.roots.values()):
             return
         if key[1] == 0:
-            yield from self._split(key, group, now)
+            yield from self._split(key, group, now, "quiet" if quiet else "no_root", over=quiet)
+            return
+        until = self._logs.until(group, group.tops, group.parts)
+        if not group.tops:
+            return
+        if until > now:
+            self._look_at(key, until)
+        elif group.ended:
+            self._groups.drop(key)
+            yield self._decide(group, "late" if group.decided else "")
         elif group.running is not None and group.running.call_runs_below(*key):
             # A call that ends later runs already, so none of these is the last: their spans may go.
             yield Decided(rest=tuple(top.handle for top in group.tops if top.handle is not None))
-            group.tops = [replace(top, handle=None, decide_at=float("inf")) for top in group.tops]
+            group.tops = [replace(top, handle=None, decide_at=_NEVER) for top in group.tops]
         else:
-            yield self._decide(group, partial=True)
+            yield self._decide(group, "quiet" if quiet else "no_root")
             group.tops, group.decided = [], True
             self._groups.keep_parts(group)
+            self._groups.weigh(group)
 
-    def _close(self, key: Key, group: Group[T]) -> Iterator[Decided[T]]:
+    def _close(self, key: Key, group: Group[T], why: str) -> Iterator[Decided[T]]:
         if key[1] == 0:
-            yield from self._split(key, group, float("inf"))
+            yield from self._split(key, group, _NEVER, why, over=True)
+        elif group.ended:
+            yield self._decide(group, "late" if group.decided else "")
         else:
-            yield self._decide(group, partial=True)
+            yield self._decide(group, why or "flush")
 
     # --- inside ---------------------------------------------------------------------------------------------------------
 
     def _look_at(self, key: Key, when: float) -> None:
-        if when != float("inf"):
+        if when != _NEVER:
             heapq.heappush(self._due, (when, key))
 
     def _group(self, key: Key, now: float) -> Group[T]:
+        """Something of it has come."""
         if key not in self._groups:
-            self._look_at(key, now + MAX_AGE_S)
-        return self._groups.at(key, now)
+            self._look_at(key, now + self._bounds.max_age)
+        if self._bounds.quiet is not None:
+            self._look_at(key, now + self._bounds.quiet)
+        group = self._groups.at(key, now)
+        group.last = now
+        return group
 
-    @staticmethod
-    def _decide(group: Group[T], partial: bool) -> Decided[T]:
+    def _count_late(self, group: Group[T], span_id: int) -> None:
+        late = group.decided
+        if group.scored and not late:
+            root = group.place(span_id).root_id
+            late = any(group.place(scored).root_id == root for scored in group.scored)
+        if late:
+            self.tally.late["call"] += 1
+
+    def _why(self, group: Group[T], why: str, samples: int = 1) -> bool:
+        """Whether samples are partial, for what reason; counted."""
+        why = why or group.lost
+        if why:
+            self.tally.partial[why] += samples
+        return bool(why)
+
+    def _decide(self, group: Group[T], why: str) -> Decided[T]:
         tops = sorted(group.tops, key=lambda top: top.order)
+        partial = self._why(group, why)
         return Decided(tuple(t.call for t in tops), tuple(group.parts), partial, tops[-1].handle)
 
-    def _split(self, key: Key, group: Group[T], now: float) -> Iterator[Decided[T]]:
-        """Without lineage: candidates by their local root, and into topmost and below; what is not due yet stays."""
-        tops: dict[int, list[Top[T]]] = {}
-        below: dict[int, list[Top[T]]] = {}
-        picks: dict[int, list[Top[T]]] = {}
-        parts: dict[int, list[Call]] = {}
-        rest: list[T] = []
-        for waiting, top in (*((tops, top) for top in group.tops), *((picks, top) for top in group.picks)):
-            place = group.place(top.call.span.span_id)
-            if place.under_evaluator:
-                if top.handle is not None:
-                    rest.append(top.handle)
+    def _split(self, key: Key, group: Group[T], now: float, why: str, *, over: bool) -> Iterator[Decided[T]]:
+        """Without lineage: what stands under each local root is decided, if it is due. ``over``: nothing waits any longer, for
+        the reason ``why``."""
+        roots, rest = by_root(group)
+        late = {group.place(span_id).root_id for span_id in group.scored}
+        stay: list[UnderRoot[T]] = []
+        for root, under in roots.items():
+            waiting = under.waiting
+            arrived = group.roots.get(root, _NEVER) <= now
+            ready = arrived or over or any(top.decide_at <= now for top in waiting)
+            below = (*under.parts, *(top.call for top in under.below))
+            until = self._logs.until(group, under.tops, below) if under.tops else 0.0
+            if not waiting or not ready or until > now:
+                stay.append(under)
+                if waiting and ready:
+                    self._look_at(key, until)
                 continue
-            into = below if place.under_call and waiting is tops else waiting
-            into.setdefault(place.root_id, []).append(replace(top, call=_placed(top.call, place)))
-        for part in group.parts:
-            place = group.place(part.span.span_id)
-            if not place.under_evaluator:
-                parts.setdefault(place.root_id, []).append(_placed(part, place))
-        stay_tops: list[Top[T]] = []
-        stay_picks: list[Top[T]] = []
-        for root in {*tops, *below, *picks}:
-            mine, inner, asked = tops.get(root, []), below.get(root, []), picks.get(root, [])
-            arrived = group.roots.get(root, float("inf")) <= now
-            if not arrived and not any(top.decide_at <= now for top in (*mine, *inner, *asked)):
-                stay_tops.extend((*mine, *inner))
-                stay_picks.extend(asked)
-                continue
-            mine.sort(key=lambda top: top.order)
-            rest.extend(top.handle for top in (*mine[:-1], *inner) if top.handle is not None)
-            known = parts.pop(root, ()) if mine else parts.get(root, ())
-            under = (*known, *(top.call for top in inner))
-            partial = not arrived or root not in group.roots or group.decided
-            if asked:
-                around = (*under, *(top.call for top in mine))
-                handed = tuple((top.call, top.handle) for top in asked if top.handle is not None)
-                yield Decided(partial=partial, picks=handed, around=around)
-            if mine:
-                yield Decided(tuple(t.call for t in mine), under, partial, mine[-1].handle)
-        group.tops, group.picks = stay_tops, stay_picks
-        self._groups.keep_parts(group, (part for some in parts.values() for part in some))
-        if stay_tops or stay_picks:
-            self._look_at(key, min(top.decide_at for top in (*stay_tops, *stay_picks)))
+            reason = "late" if group.decided or root in late else "" if root in group.roots else why
+            rest.extend(top.handle for top in (*under.tops[:-1], *under.below) if top.handle is not None)
+            yield from self._decide_under(key, group, under, below, now, reason)
+            stay.append(under)
+        group.tops = [top for under in stay for top in (*under.tops, *under.below)]
+        group.picks = [top for under in stay for top in under.picks]
+        self._groups.keep_parts(group, (part for under in stay for part in under.parts))
+        self._groups.weigh(group)
+        if group.tops or group.picks:
+            self._look_at(key, max(now, min(top.decide_at for top in (*group.tops, *group.picks))))
         if rest:
             yield Decided(rest=tuple(rest))
 
-
-def _placed(call: Call, place: Place) -> Call:
-    return call if place.within is None else replace(call, within=place.within)
+    def _decide_under(
+        self, key: Key, group: Group[T], under: UnderRoot[T], below: tuple[Call, ...], now: float, why: str
+    ) -> Iterator[Decided[T]]:
+        """Decide one root; what stays in ``under`` is what is needed on: by calls that still wait for their log records."""
+        waits, tops = group.waits.get, under.tops
+        later = [top for top in under.picks if waits(top.call.span.span_id, 0.0) > now]
+        asked = (top for top in under.picks if waits(top.call.span.span_id, 0.0) <= now)
+        around = (*below, *(top.call for top in tops))
+        handed = tuple((top.call, top.handle) for top in asked if top.handle is not None)
+        if handed:
+            yield Decided(partial=self._why(group, why, len(handed)), picks=handed, around=around)
+        if tops:
+            group.scored.update(top.call.span.span_id for top in tops)
+            yield Decided(tuple(t.call for t in tops), below, self._why(group, why), tops[-1].handle)
+        under.tops, under.below, under.picks = [], [], later
+        if later:
+            under.parts = list(around)
+            self._look_at(key, min(waits(top.call.span.span_id, 0.0) for top in later))
+        elif tops:
+            under.parts = []

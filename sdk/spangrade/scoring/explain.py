@@ -204,6 +204,9 @@ class _NoSink:
     def scores(
         self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool
     ) -> None: ...
+    def later(self, ticket: Ticket) -> Ticket:
+        return ticket
+
     def settle(self, ticket: Ticket) -> None: ...
     def expire(self, now: float) -> float | None:  # noqa: ARG002 - the seam's signature
         return None

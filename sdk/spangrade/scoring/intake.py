@@ -3,15 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep
-from typing import Final, Protocol
+from typing import Final
 
-from spangrade.model.sample import Sample
 from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.extract import extract
+from spangrade.samples.log_waits import may_be_told
+from spangrade.samples.logs import with_logs
+from spangrade.samples.pending_logs import PendingLogs
 from spangrade.samples.reading import Call
-from spangrade.samples.window import GRACE_S, Decided, Lineage, TraceWindow
+from spangrade.samples.tally import Tally, Waiting
+from spangrade.samples.window import Decided, Lineage, TraceWindow
 from spangrade.scoring.clock import Clock
-from spangrade.scoring.seam import Offer, Sink, Ticket
+from spangrade.scoring.conversations import Conversations, Start
+from spangrade.scoring.seam import LogOffer, Offer, Sink, Ticket
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
 from spangrade.scoring.wants import Wants
@@ -21,17 +25,20 @@ METRICS_SHARE: Final = 0.8
 JUDGES_SHARE: Final = 0.5
 
 
-class Start(Protocol):
-    """What a finished sample is given to."""
-
-    def __call__(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None: ...
-
-
 class Intake:
-    """Reads offered spans and decides samples. ``tick_by`` is told of every deadline that `tick` has to look at."""
+    """Reads offered spans and decides samples. ``tick_by`` is told of every deadline that `tick` has to look at;
+    ``take_turn`` of every turn of a conversation."""
 
     def __init__(
-        self, sink: Sink, wants: Wants, settings: Settings, clock: Clock, start: Start, tick_by: Callable[[float], None]
+        self,
+        sink: Sink,
+        wants: Wants,
+        settings: Settings,
+        clock: Clock,
+        start: Start,
+        tick_by: Callable[[float], None],
+        tally: Tally,
+        take_turn: Callable[[Call, Ticket], None],
     ) -> None:
         self._sink = sink
         self.wants = wants  # replaced whole when the evaluators change
@@ -39,13 +46,21 @@ class Intake:
         self._clock = clock
         self._start = start
         self._tick_by = tick_by
-        self._window: TraceWindow[Ticket] = TraceWindow()
+        self._bounds = settings.assembly
+        self._tally = tally
+        self._window: TraceWindow[Ticket] = TraceWindow(settings.assembly, tally)
+        self._logs = PendingLogs(settings.assembly, tally)
+        self._conversations = Conversations(sink, settings.assembly, tally, start, take_turn)
 
     def read(self, offer: Offer) -> None:
         """Take one span in; its sample, if it completes one, starts at once."""
         try:
             span = offer.span
             sleep(0)  # here and below: the application's threads may have the interpreter between two pieces of work
+            if len(self._logs):
+                logs = self._logs.take((span.trace_id, span.span_id))
+                self._tally.logs["joined"] += len(logs)
+                span = with_logs(span, logs)
             found = extract(span)
             sleep(0)
             if offer.lineage is None:
@@ -56,20 +71,43 @@ class Intake:
             if offer.ticket is not None:
                 self._settle(offer.ticket)  # the host counts one for the reading itself
 
+    def hear(self, log: LogOffer) -> None:
+        """Take a log record in: of a call that waits for it, or of a span that has not come."""
+        waiting = self._window.expected(log.trace_id, log.span_id)
+        if waiting is None:
+            self._logs.put((log.trace_id, log.span_id), log.event, log.arrived)
+            self._tick_by(log.arrived + self._bounds.max_age)
+            return
+        told = extract(with_logs(waiting.span, [log.event]))
+        if told is not None:
+            self._tally.logs["joined"] += 1
+            self._window.said(replace(told, within=waiting.within), log.arrived)
+            self._tick_by(log.arrived)
+
     def root_ended(self, trace_id: int, span_id: int) -> None:
         """A local root that is no call has ended."""
-        self._decided(self._window.root_ended(trace_id, span_id))
+        self._decided(self._window.root_ended(trace_id, span_id, self._clock.monotonic()))
 
     def tick(self, now: float) -> float | None:
         """Decide what can wait no longer; returns when to look again."""
         for decided in self._window.due(now):
             self._decided(decided)
-        return self._window.next_due()
+        times = (self._window.next_due(), self._logs.expire(now), self._conversations.tick(now))
+        return min((at for at in times if at is not None), default=None)
 
-    def decide_all(self) -> None:
-        """Decide everything that waits, as it is."""
+    def decide_all(self, *, last: bool = False) -> None:
+        """Decide everything that waits, as it is. Conversations go on, unless this is the end."""
         for decided in self._window.decide_all():
             self._decided(decided)
+        if last:
+            self._conversations.decide_all()
+
+    def waiting(self) -> Waiting:
+        """What is held now."""
+        sessions = self._conversations.window
+        return Waiting(
+            len(self._window), self._window.bytes, len(self._logs), self._logs.bytes, len(sessions), sessions.bytes
+        )
 
     def _place(self, offer: Offer, lineage: Lineage, found: Call | None) -> None:
         """What is above it is known: a call that is graded by itself is so at once."""
@@ -83,7 +121,8 @@ class Intake:
         before = self._window.parts_of(span.trace_id, lineage.root_id) if targets else ()
         held = None if lineage.under_call else self._candidate(offer, call)
         decide_at = self._limits(offer, held)
-        self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at))
+        until = self._logs_until(offer, call)
+        self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at, until))
         if offer.ticket is not None and targets:
             self._by_itself(call, targets, before, offer.ticket, False)
 
@@ -98,9 +137,17 @@ class Intake:
             self._sink.expect(pick, 1)
         decide_at = self._limits(offer, held or pick)
         ids = (span.trace_id, span.span_id, span.parent_span_id)
-        self._window.arrive(found, ids, span.is_local_root, held, offer.arrived, decide_at, pick)
+        until = 0.0 if call is None else self._logs_until(offer, call)
+        self._window.arrive(found, ids, span.is_local_root, held, offer.arrived, decide_at, pick, until)
         if span.is_local_root:
-            self._tick_by(self._clock.monotonic() + GRACE_S)
+            self._tick_by(self._clock.monotonic() + self._bounds.grace)
+
+    def _logs_until(self, offer: Offer, call: Call) -> float:
+        """Till when a call's log records are waited for; 0 when they are not."""
+        if not self._bounds.logs or not may_be_told(call):
+            return 0.0
+        self._tick_by(offer.arrived + self._bounds.logs)
+        return offer.arrived + self._bounds.logs
 
     def _candidate(self, offer: Offer, call: Call) -> Ticket | None:
         """The ticket of a span that may carry a root score; it then waits for the decision too."""
@@ -116,9 +163,12 @@ class Intake:
         if offer.ticket is not None:
             self._sink.until(offer.ticket, offer.arrived + limit)
             self._tick_by(offer.arrived + limit)
-        if held is None:
+        if self._bounds.quiet is not None:
+            self._tick_by(offer.arrived + self._bounds.quiet)
+        if held is None or self._bounds.quiet is not None:
             return float("inf")
-        decide_at = offer.arrived + limit * (JUDGES_SHARE if judged else METRICS_SHARE)
+        # A grace that is longer than the hold is meant to be waited for; the span leaves before its scores then.
+        decide_at = offer.arrived + max(self._bounds.grace, limit * (JUDGES_SHARE if judged else METRICS_SHARE))
         self._tick_by(decide_at)
         return decide_at
 
@@ -142,6 +192,10 @@ class Intake:
                 sleep(0)
                 if found is not None:
                     self._start(found[0], found[1], decided.carrier, "root", decided.partial)
+                    if self.wants.targets.sessions:
+                        now = self._clock.monotonic()
+                        self._conversations.turn(*found, decided.carrier, now, partial=decided.partial)
+                        self._tick_by(now + self._bounds.session_idle)
         finally:
             self._settle(decided.carrier)
 

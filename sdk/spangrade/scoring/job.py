@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from spangrade._switches import scoring_stopped
@@ -14,6 +14,7 @@ from spangrade.model.outcome import Outcome, SpanRef
 from spangrade.model.parts import PartedEvaluator, Parts
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip
+from spangrade.samples.conversation import transcript
 from spangrade.samples.reading import Call
 from spangrade.scoring.asking import ask_judge
 from spangrade.scoring.ended import Ended
@@ -22,6 +23,7 @@ from spangrade.scoring.seam import Ticket
 from spangrade.scoring.seats import Seat
 from spangrade.scoring.selection import NOT_MET, Selection
 from spangrade.scoring.turn import Turn
+from spangrade.scoring.wants import SESSION
 from spangrade.semconv import CONVERSATION_ID, SESSION_ID
 
 
@@ -57,6 +59,7 @@ class Job:
     size: int
     results: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    unit: tuple[int, str] = (0, "")  # what is selected by: trace id and state, or what stands for a conversation
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _left: int = 0
     _redacting: threading.Lock = field(default_factory=threading.Lock)
@@ -76,7 +79,7 @@ class Job:
         """The span as its scores name it."""
         ref = self._span_ref
         if ref is None:
-            ref = self._span_ref = _ref_of(self.call)
+            ref = self._span_ref = _ref_of(self.call, self.sample)
         return ref
 
     def sample_for_judges(self) -> Sample:
@@ -86,11 +89,14 @@ class Job:
             JudgeError: see `redacted`.
         """
         redact = self.owner.redact
-        if redact is None:
+        if redact is None and self.target != SESSION:
             return self.sample
         with self._redacting:
             if self._redacted is None:
-                self._redacted = redacted(self.sample, redact)
+                given = self.sample
+                if self.target == SESSION:  # a judge is shown all that was said before the last answer
+                    given = replace(given, input=transcript(given))
+                self._redacted = given if redact is None else redacted(given, redact)
             return self._redacted
 
     def decided(self, seat: Seat) -> Selection:
@@ -100,7 +106,7 @@ class Job:
         stratum = seat.placed.policy.stratum(facts)
         if stratum is None:
             return NOT_MET
-        return seat.selector.decide(span.trace_id, span.trace_state, stratum)
+        return seat.selector.decide(*self.unit, stratum)
 
     def is_last(self) -> bool:
         """Count one of the pairs as ended; True for the last."""
@@ -120,9 +126,10 @@ class Job:
             self.owner.metrics_ended(self)
 
 
-def _ref_of(call: Call) -> SpanRef:
+def _ref_of(call: Call, sample: Sample) -> SpanRef:
     span = call.span
     session = span.attributes.get(SESSION_ID) or span.attributes.get(CONVERSATION_ID)
+    session = session or sample.context.get("session_id")
     return SpanRef(
         span.trace_id,
         span.span_id,

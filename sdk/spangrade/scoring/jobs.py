@@ -29,10 +29,10 @@ from spangrade.scoring.redaction import Redact
 from spangrade.scoring.room import Room, span_size, text_size
 from spangrade.scoring.seam import Offer, Sink, Ticket, Watcher
 from spangrade.scoring.seats import Seat, meets, seats_of
-from spangrade.scoring.selection import ALWAYS, Budget, Selection
+from spangrade.scoring.selection import ALWAYS, Budget, Selection, session_unit
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
-from spangrade.scoring.wants import Wanted
+from spangrade.scoring.wants import SESSION, Wanted
 from spangrade.scoring.worker import Lane
 
 # They have no state, and there would be two for every pair.
@@ -113,7 +113,10 @@ class Jobs:
 
     def may_judge(self, trace_id: int, trace_state: str) -> bool:
         """Whether a judge may be chosen for this trace: its spans may then wait longer."""
-        return any(s.is_judge and s.selector.candidate(trace_id, trace_state).chosen for s in self._seats)
+        return any(
+            s.is_judge and s.info.target != SESSION and s.selector.candidate(trace_id, trace_state).chosen
+            for s in self._seats
+        )
 
     def refused(self, offer: Offer, reason: str) -> None:
         """Count the pairs of an offer that was not taken. Nothing was read of it (this may be the application's thread),
@@ -133,18 +136,28 @@ class Jobs:
             self._ledger.met(seat.info)
             self._ledger.ended(seat.info, Outcome.DROPPED, reason)
 
+    def take_turn(self, call: Call, ticket: Ticket) -> None:
+        """A turn of a conversation, which will be graded later: whoever gets its span next leaves that to us."""
+        infos = [s.info for s in meets(self._seats, (SESSION,), call.span.attributes, call.span.resource)]
+        if infos:
+            with shield("sink.taken"):
+                self._sink.taken(ticket, infos)
+
     def start(self, call: Call, sample: Sample, ticket: Ticket, target: str, partial: bool) -> None:
         """Grade a sample. Once its pairs are counted as met, each of them ends, whatever happens."""
         span = call.span
         seats = meets(self._seats, (target,), span.attributes, span.resource)
         if not seats:
             return
-        chosen = [(s, s.selector.at_once(span.trace_id, span.trace_state) if s.is_judge else ALWAYS) for s in seats]
+        unit = (span.trace_id, span.trace_state)
+        if target == SESSION:
+            unit = (session_unit(str(sample.context.get("session_id"))), "")
+        chosen = [(s, s.selector.at_once(*unit) if s.is_judge else ALWAYS) for s in seats]
         metrics = [(s, selection) for s, selection in chosen if not s.is_judge]
         judges = [(s, selection) for s, selection in chosen if s.is_judge and selection.chosen]
         size = _size(span, sample)
         epoch = self.open.began(len(metrics), len(chosen) - len(metrics))
-        job = Job(self, call, sample, ticket, partial, target, metrics, judges, len(chosen), epoch, size)
+        job = Job(self, call, sample, ticket, partial, target, metrics, judges, len(chosen), epoch, size, unit=unit)
         self.room.add(size)
         infos = [s.info for s in seats]
         self._ledger.met(*infos)

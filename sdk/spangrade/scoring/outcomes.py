@@ -17,6 +17,7 @@ from typing import Protocol
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.gate import GateState
 from spangrade.model.outcome import Outcome
+from spangrade.samples.tally import Tally
 from spangrade.scoring.purse import State
 from spangrade.scoring.shield import shield
 
@@ -66,6 +67,7 @@ class Ledger:
             dict  # by judge; asks the store. The pipeline says it
         )
         self.endpoints: Callable[[], Sequence[GateState]] = list  # of judges' models. The pipeline says it
+        self.tally = Tally()  # of samples, on their way here
 
     def report_to(self, reporter: Reporter) -> None:
         """Tell ``reporter`` of every outcome from now on."""
@@ -144,3 +146,4 @@ class Ledger:
         """In a forked child: the counts are the parent's, and so may be whoever held the lock."""
         self._lock = threading.RLock()
         self._counts = {}
+        self.tally = Tally()

@@ -11,16 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spangrade._sizes import text_size
 from spangrade._switches import disabled, held
 from spangrade.model.gate import GateState
 from spangrade.model.policy import Placed
+from spangrade.model.span import EventData
+from spangrade.samples.tally import Waiting
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.intake import Intake
 from spangrade.scoring.jobs import Jobs, Surroundings
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.purse import Purse
 from spangrade.scoring.redaction import Redact
-from spangrade.scoring.seam import Offer, Sink, Watcher
+from spangrade.scoring.seam import LogOffer, Offer, Sink, Watcher
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.shield import shield
 from spangrade.scoring.timer import Timer
@@ -40,9 +43,11 @@ class _RootEnded:
 
 
 class _Flush:
-    """Goes through the queue, so that what was offered before it belongs to the epoch that it closes."""
+    """Goes through the queue, so that what was offered before it belongs to the epoch that it closes. ``last``: nothing comes
+    after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, last: bool = False) -> None:
+        self.last = last
         self.done = threading.Event()
         self.epoch = -1
 
@@ -109,7 +114,16 @@ class Pipeline:
         self._timer = Timer(self._take, self.tick, self._began, self.clock)
         self._jobs = Jobs(self.placed, self._around, self._timer.wake)
         wants = Wants(self.wanted, self._jobs.may_judge)
-        self._intake = Intake(self._sink, wants, self.settings, self.clock, self._jobs.start, self._timer.tick_by)
+        self._intake = Intake(
+            self._sink,
+            wants,
+            self.settings,
+            self.clock,
+            self._jobs.start,
+            self._timer.tick_by,
+            self.ledger.tally,
+            self._jobs.take_turn,
+        )
 
     def _began(self) -> None:
         self._jobs.ensure_workers()
@@ -147,6 +161,24 @@ class Pipeline:
             self._leftovers()
         return True
 
+    def offer_log(self, trace_id: int, span_id: int, event: EventData) -> None:
+        """Take a log record that belongs to a span, which may come before or after it; never blocks, never raises."""
+        self.check_fork()
+        if self._closed or (_DISABLED in held and disabled()):
+            return
+        timer, room = self._timer, self._jobs.room
+        log = LogOffer(trace_id, span_id, event, self.clock.monotonic(), 256 + text_size(event.attributes))
+        if timer.waiting() >= self.settings.max_offers or not room.take(log.size):
+            self.ledger.tally.logs["overload"] += 1
+        elif timer.alive or timer.ensure():
+            timer.put(log)
+        else:
+            room.release(log.size)
+
+    def waiting(self) -> Waiting:
+        """What samples are made of, and is held now."""
+        return self._intake.waiting()
+
     def root_ended(self, trace_id: int, span_id: int) -> None:
         """An entry span that is no call itself has ended: what waits below it can be decided."""
         self.check_fork()
@@ -161,11 +193,16 @@ class Pipeline:
                 self._intake.read(item)
             finally:
                 self._jobs.room.release(item.size)  # what became of it takes its own room
+        elif isinstance(item, LogOffer):
+            try:
+                self._intake.hear(item)
+            finally:
+                self._jobs.room.release(item.size)
         elif isinstance(item, _RootEnded):
             self._intake.root_ended(item.trace_id, item.span_id)
         elif isinstance(item, _Flush):
             try:
-                self._intake.decide_all()
+                self._intake.decide_all(last=item.last)
             finally:
                 item.epoch = self._jobs.open.next_epoch()
                 item.done.set()
@@ -188,24 +225,27 @@ class Pipeline:
         """Wait until everything offered before has its metrics (and, if asked, its judges); True when it has.
 
         What is offered meanwhile is not waited for. Samples that still wait for their local root are decided as they are
-        (partial).
+        (partial). Conversations go on.
         """
+        return self._drain(timeout, _Flush(), judges=judges)
+
+    def _drain(self, timeout: float, flush: _Flush, *, judges: bool) -> bool:
         self.check_fork()
         if not self._timer.started or self._closed:
             return True
         end = time.monotonic() + timeout  # a person or an exit waits here: real time, whatever clock scoring has
-        flush = _Flush()
         self._timer.put_now(flush)
         if not self._timer.ensure() or not flush.done.wait(timeout):
             return False
         return self._jobs.open.wait(flush.epoch, judges=judges, until=end)
 
     def shutdown(self, timeout: float) -> bool:
-        """Drain within ``timeout``, then end all threads; what is left ends as dropped(shutdown). Safe to call twice."""
+        """Drain within ``timeout``, then end all threads; what is left ends as dropped(shutdown). Conversations that go on are
+        graded as they are (partial). Safe to call twice."""
         self.check_fork()
         if self._closed:
             return True
-        drained = self.drain(timeout, judges=True)
+        drained = self._drain(timeout, _Flush(last=True), judges=True)
         self._closed = self._timer.closed = True
         self._jobs.close()
         self._timer.stop(JOIN_S)
@@ -222,6 +262,8 @@ class Pipeline:
                 if item.ticket is not None:
                     with shield("pipeline.leftover"):
                         self._sink.settle(item.ticket)
+            elif isinstance(item, LogOffer):
+                self._jobs.room.release(item.size)
             elif isinstance(item, _Flush):
                 item.done.set()
 

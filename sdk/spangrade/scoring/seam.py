@@ -1,12 +1,13 @@
 """The seam between the pipeline and its two hosts: how a span comes in, and how its scores go out."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
 from spangrade.model.sample import Sample
-from spangrade.model.span import SpanData
+from spangrade.model.span import EventData, SpanData
 from spangrade.samples.reading import Call
 from spangrade.samples.window import Lineage
 from spangrade.scoring.room import span_size
@@ -55,6 +56,18 @@ class Offer:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class LogOffer:
+    """A log record that belongs to a span, as an event of it (see `spangrade.samples.logs`). ``arrived``, ``size``: as of an
+    `Offer`."""
+
+    trace_id: int
+    span_id: int
+    event: EventData
+    arrived: float
+    size: int
+
+
 class Watcher(Protocol):
     """Is shown every sample and every pair's end, with the text: the agent's store is one. ``key``: trace id, span id,
     target. Called from the pipeline's threads; must be quick."""
@@ -95,6 +108,9 @@ class Sink(Protocol):
 
     def scores(self, ticket: Ticket, evaluator: EvaluatorInfo, records: Sequence[ScoreRecord], scored: bool) -> None:
         """One pair's records. ``scored``: scores, after them the errors of those that failed; else errors only."""
+
+    def later(self, ticket: Ticket) -> Ticket:
+        """What stands for a span that has left by then, without its content: for a score that comes much later."""
 
     def settle(self, ticket: Ticket) -> None:
         """One result less to wait for; at none the span leaves."""

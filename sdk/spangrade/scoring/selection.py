@@ -44,6 +44,11 @@ def position(trace_id: int, key: str, trace_state: str = "") -> int:
     return int.from_bytes(hashlib.blake2b(message, digest_size=7, key=salt).digest(), "big")
 
 
+def session_unit(session_id: str) -> int:
+    """What stands for a conversation in place of a trace id."""
+    return int.from_bytes(hashlib.blake2b(session_id.encode("utf-8", "replace"), digest_size=16).digest(), "big")
+
+
 def chosen(trace_id: int, key: str, rate: float, trace_state: str = "") -> bool:
     """True for a share ``rate`` of all traces; the same for everyone who asks."""
     return position(trace_id, key, trace_state) >= _SPACE * (1 - rate)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from spangrade.model.target import Rule, rule_of
 from spangrade.samples.family import by_end
 from spangrade.samples.reading import ROOT_KINDS, Call
 from spangrade.samples.sightings import is_again, seen_again, told_twice
+
+SESSION: Final = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,13 @@ class Wanted:
 
     @property
     def root_kinds(self) -> frozenset[str]:
-        """What may be scored as a root."""
-        return ROOT_KINDS if "root" in self.kinds else frozenset()
+        """What may be scored as a root, or be a turn of a conversation."""
+        return ROOT_KINDS if "root" in self.kinds or self.sessions else frozenset()
+
+    @property
+    def sessions(self) -> bool:
+        """Whether conversations are scored."""
+        return SESSION in self.kinds
 
     @property
     def asks_attributes(self) -> bool:

@@ -18,7 +18,7 @@ def test_they_are_there_in_the_order_in_which_they_came_and_only_once() -> None:
     assert logs.take((1, 1)) == ()
     assert len(logs) == 1
     assert list(logs.take((1, 2))) == [said(3)]
-    assert (logs.bytes, logs.lost) == (0, {})
+    assert (logs.bytes, logs.tally.logs) == (0, {})
 
 
 def test_what_waits_for_too_long_is_forgotten_and_counted() -> None:
@@ -30,7 +30,7 @@ def test_what_waits_for_too_long_is_forgotten_and_counted() -> None:
     assert logs.expire(60.0) == 90.0
     assert logs.take((1, 1)) == ()
     assert logs.expire(90.0) is None
-    assert logs.lost == {"max_age": 3}
+    assert logs.tally.logs == {"max_age": 3}
 
 
 def test_at_the_bound_in_bytes_the_oldest_go() -> None:
@@ -40,7 +40,7 @@ def test_at_the_bound_in_bytes_the_oldest_go() -> None:
         assert logs.bytes <= 5_000
     assert logs.take((1, 0)) == ()
     assert list(logs.take((1, 9))) == [said(9, 1_000)]
-    assert logs.lost["max_bytes"] == 10 - 1 - len(logs)
+    assert logs.tally.logs["max_bytes"] == 10 - 1 - len(logs)
 
 
 def test_of_one_span_only_so_many_are_kept() -> None:
@@ -48,4 +48,4 @@ def test_of_one_span_only_so_many_are_kept() -> None:
     for n in range(MAX_OF_A_SPAN + 3):
         logs.put((1, 1), said(n), 0.0)
     assert len(logs.take((1, 1))) == MAX_OF_A_SPAN
-    assert logs.lost == {"max_of_a_span": 3}
+    assert logs.tally.logs == {"max_of_a_span": 3}

@@ -146,14 +146,14 @@ def test_what_leaves_by_a_bound_or_at_the_end_is_partial_and_counted_by_its_reas
     call, sample, handle = turn(7, "a", "1", "s7")
     going.add(call, sample, handle, 200.0, partial=False)
     assert [d.partial for d in going.decide_all()] == [True]
-    assert going.partial == {"max_sessions": 2, "max_age": 1, "shutdown": 1}
+    assert going.tally.conversations == {"max_sessions": 2, "max_age": 1, "shutdown": 1}
 
 
 def test_state_is_bounded_in_bytes_and_turns() -> None:
     small = AssemblyBounds(session_idle=10.0, max_session_bytes=50_000)
     going = window(*(turn(n, "x" * 20_000, "1", f"s{n}") for n in range(1, 4)), bounds=small)
     assert going.bytes <= 50_000
-    assert going.partial == {"max_session_bytes": 1}
+    assert going.tally.conversations == {"max_session_bytes": 1}
     alone = window(turn(1, "x" * 90_000, "1"), bounds=small)  # of any size: graded at once
     assert [d.partial for d in alone.due(0.0)] == [True]
     long = window(*(turn(n, f"q{n}", "1") for n in range(1, MAX_TURNS + 3)))
@@ -169,7 +169,7 @@ def test_what_goes_on_after_it_was_graded_is_partial_and_counted_as_late() -> No
     call, sample, handle = turn(2, "b", "2")
     going.add(call, sample, handle, 60.0, partial=False)
     decided = only(going, 70.0)
-    assert (decided.partial, going.late, len(decided.sample.context["turns"])) == (True, 1, 1)
+    assert (decided.partial, going.tally.late["turn"], len(decided.sample.context["turns"])) == (True, 1, 1)
 
 
 def test_a_partial_turn_makes_the_conversation_partial() -> None:
