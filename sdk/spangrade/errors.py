@@ -36,5 +36,8 @@ class JudgeError(EvaluatorError):
     ``kind`` is the wire's ``error.type``: truncated, refused, content_filter, unparseable, several_verdicts,
     out_of_range, empty, http_status, timeout, connection, configuration; circuit_open and rate_limited where nothing was
     sent, since the endpoint does not work or would not take it in time. ``details`` are those of the replies that there
-    were (model, prompt hash, tokens).
+    were (model, prompt hash, tokens). ``unanswered``: tries that were sent, gave nothing, and may have been billed all the
+    same; None where a client does not say, and then the kind tells whether there was one.
     """
+
+    unanswered: int | None = None

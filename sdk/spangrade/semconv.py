@@ -92,6 +92,9 @@ JUDGE_CACHED: Final = "spangrade.judge.cached"  # true: said of the same prompt 
 JUDGE_STAGE: Final = "spangrade.judge.stage"  # of a cascade: the one whose verdict this is, from 1
 JUDGE_ESCALATED: Final = "spangrade.judge.escalated"  # string[]: why the stages before it were not believed
 JUDGE_COST: Final = "spangrade.judge.cost"
+JUDGE_COST_AT_MOST: Final = (
+    "spangrade.judge.cost_at_most"  # in its place where a try gave no reply and may have been billed
+)
 
 SCOPE: Final = "spangrade"
 

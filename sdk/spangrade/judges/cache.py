@@ -17,6 +17,7 @@ _OF_A_CALL: Final = (
     semconv.JUDGE_INPUT_TOKENS,
     semconv.JUDGE_OUTPUT_TOKENS,
     semconv.JUDGE_COST,
+    semconv.JUDGE_COST_AT_MOST,
     semconv.JUDGE_REPAIRS,
 )
 

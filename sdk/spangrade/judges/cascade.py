@@ -231,10 +231,13 @@ def _sum(ends: Sequence[Verdict | JudgeError]) -> dict[str, Any]:
         known.pop(name, None)
         if values and (len(values) == len(said) or name == semconv.JUDGE_REPAIRS):
             known[name] = sum(values)
-    known.pop(semconv.JUDGE_COST, None)
+    for name in (semconv.JUDGE_COST, semconv.JUDGE_COST_AT_MOST):
+        known.pop(name, None)
     costs = [cost_of(end) for end in ends]
     if None not in costs:
-        known[semconv.JUDGE_COST] = sum(cost for cost in costs if cost is not None)
+        exact = not any(semconv.JUDGE_COST_AT_MOST in end.details for end in ends)
+        name = semconv.JUDGE_COST if exact else semconv.JUDGE_COST_AT_MOST
+        known[name] = sum(cost for cost in costs if cost is not None)
     if not all(end.details.get(semconv.JUDGE_CACHED) for end in ends):
         known.pop(semconv.JUDGE_CACHED, None)
     return known

@@ -9,11 +9,11 @@ from spangrade._values import snapshot
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.asking import Asked, Asking
-from spangrade.judges.grading import most
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
 from spangrade.judges.providers import JudgeClient
 from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry, previewed
 from spangrade.judges.scale import Scale, scale_named
+from spangrade.judges.spending import most
 from spangrade.model.evaluator import EvaluatorInfo, Target, Verdict, check_name, check_target, hash_config
 from spangrade.model.sample import Sample
 from spangrade.model.score import FAIL, PASS, Graded, Skip

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from spangrade._guard import guard
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.model.score import Skip
-from spangrade.semconv import JUDGE_CACHED, JUDGE_COST
+from spangrade.semconv import JUDGE_CACHED, JUDGE_COST, JUDGE_COST_AT_MOST
 
 _MILLION: Final = 1_000_000
 
@@ -89,13 +89,16 @@ def unpriced(model: str) -> ConfigError:
     )
 
 
-_NOBODY_WORKED: Final = frozenset({"configuration", "connection", "circuit_open", "rate_limited", "http_status"})
+#: Kinds of errors that come before any work, where a client does not say more.
+NOBODY_WORKED: Final = frozenset({"configuration", "connection", "circuit_open", "rate_limited", "http_status"})
 
 
 def cost_of(end: object) -> float | None:
-    """What a judge's verdict or error says that it did cost, in US dollars; None where it does not: then it may be the most."""
+    """What a judge's verdict or error says that it did cost (or may have cost), in US dollars; None where it does not: then it
+    may be the most."""
     details = getattr(end, "details", None) or {}
-    if JUDGE_COST in details:
-        return float(details[JUDGE_COST])
-    unasked = isinstance(end, JudgeError) and not details and end.kind in _NOBODY_WORKED
+    for name in (JUDGE_COST, JUDGE_COST_AT_MOST):
+        if name in details:
+            return float(details[name])
+    unasked = isinstance(end, JudgeError) and not details and end.kind in NOBODY_WORKED and not end.unanswered
     return 0.0 if details.get(JUDGE_CACHED) or unasked or isinstance(end, Skip) else None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spangrade.judges.prices import cost_of
+from spangrade.model.allowance import allowing
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
@@ -28,24 +29,33 @@ def ask_judge(seat: Seat, sample: Sample) -> Any:
 
 
 def _paid(seat: Seat, purse: Purse, sample: Sample) -> Any:
-    """The most that it can cost is held before, and what it did cost taken after."""
+    """The most that it can cost is held before, and what it did cost taken after. Tries that have to be made once more, though
+    they may have been billed, are rare: money for them is held when it comes to that, and without it they are not made."""
     most = seat.placed.evaluator.most(sample)
-    held = None if most is None else purse.reserve(most, seat.turn.timeout_s)
-    if held is None:
+    first = None if most is None else purse.reserve(most, seat.turn.timeout_s)
+    if first is None:
         return Ended(Outcome.OVER_BUDGET, "usd")
+    held = [first]
+
+    def more(usd: float) -> bool:
+        found = purse.reserve(usd, seat.turn.timeout_s)
+        held.extend(() if found is None else (found,))
+        return found is not None
+
     spent: float | None = 0.0
     try:
         if not seat.budget.take():
             return Ended(Outcome.OVER_BUDGET, "calls")
         spent = None
-        result = seat.evaluate(sample)
+        with allowing(more):
+            result = seat.evaluate(sample)
         spent = cost_of(result)
         return result
     except BaseException as fault:
         spent = cost_of(fault)
         raise
     finally:
-        purse.settle(held, spent)
+        purse.settle_all(held, spent)
 
 
 def count_repairs(ledger: Ledger, judge: EvaluatorInfo, details: Mapping[str, Any], *, scored: bool) -> None:

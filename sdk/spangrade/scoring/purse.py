@@ -99,11 +99,19 @@ class Purse:
     def settle(self, reservation: Reservation, spent: float | None) -> None:
         """What the call did cost; None where nobody knows: then it was the most. When the store is away the reservation
         stays until it expires."""
-        amount = reservation.amount if spent is None else math.ceil(spent * UNIT)
-        try:
-            self._store.settle(self.key, reservation.ceilings, reservation.id, amount, self._clock.time_ns() / 1e9)
-        except Exception as fault:  # noqa: BLE001 - see above
-            self._away(fault)
+        self.settle_all([reservation], spent)
+
+    def settle_all(self, reservations: Sequence[Reservation], spent: float | None) -> None:
+        """The same of a call for which more had to be held: each takes as much of it as it holds, so that no window gets more
+        than was reserved in it."""
+        left = sum(one.amount for one in reservations) if spent is None else math.ceil(spent * UNIT)
+        for n, one in enumerate(reservations, 1):
+            amount = left if n == len(reservations) else min(left, one.amount)
+            left -= amount
+            try:
+                self._store.settle(self.key, one.ceilings, one.id, amount, self._clock.time_ns() / 1e9)
+            except Exception as fault:  # noqa: BLE001 - see above
+                self._away(fault)
 
     def state(self) -> list[State]:
         """Every ceiling now; empty when the store is away."""

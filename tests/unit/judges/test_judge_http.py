@@ -225,6 +225,58 @@ def test_a_passing_fault_is_tried_again(
     assert 0.5 <= second <= 1.5
 
 
+@pytest.mark.parametrize(
+    ("reply", "billed"),
+    [
+        (Reply(502, {"error": {}}), 1),
+        (Reply(504, {"error": {}}), 1),
+        (Reply(drop=True), 1),
+        (Reply(429, {"error": {}}), 0),
+        (Reply(503, {"error": {}}), 0),
+    ],
+    ids=["502", "504", "dropped", "429", "503"],
+)
+def test_tries_that_may_have_been_billed_are_told_and_asked_about(
+    server: JudgeServer, client: OpenAICompatible, reply: Reply, billed: int
+) -> None:
+    asked: list[bool] = []
+
+    def again() -> bool:
+        asked.append(True)
+        return True
+
+    server.script = [reply, graded()]
+    assert client.complete(request(again=again)).unanswered == billed
+    assert len(asked) == billed
+    server.requests.clear()
+    server.script = [reply]
+    with pytest.raises(JudgeError) as stays:
+        client.complete(request(again=again))
+    assert stays.value.unanswered == 3 * billed
+    assert len(server.requests) == 3
+    server.requests.clear()
+    with pytest.raises(JudgeError) as refused:
+        client.complete(request(again=lambda: False))
+    assert refused.value.unanswered == billed
+    assert len(server.requests) == (1 if billed else 3)
+
+
+def test_a_time_out_and_a_reply_that_is_none_may_have_been_billed_and_what_was_not_sent_was_not(
+    server: JudgeServer, client: OpenAICompatible, fake_time: FakeTime
+) -> None:
+    server.script = [Reply(hang=True), Reply(200, {"choices": []}), Reply(401, {"error": {}})]
+    tried = []
+    for options in ({"timeout": 0.05}, {}, {}, {}):  # the last meets an open circuit
+        with pytest.raises(JudgeError) as caught:
+            client.complete(request(**options))
+        tried.append((caught.value.kind, caught.value.unanswered))
+    assert tried == [("timeout", 1), ("empty", 1), ("http_status", 0), ("circuit_open", 0)]
+    nobody = OpenAICompatible("http://127.0.0.1:9/v1", retry=fake_time.policy())
+    with pytest.raises(JudgeError) as unsent:
+        nobody.complete(request())
+    assert (unsent.value.kind, unsent.value.unanswered) == ("connection", 0)
+
+
 def test_at_most_two_retries(server: JudgeServer, client: OpenAICompatible) -> None:
     server.script = [Reply(503, "down")]
     with pytest.raises(JudgeError, match="answered 503: down") as caught:

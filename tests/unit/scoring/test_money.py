@@ -1,5 +1,7 @@
 """Judges with a budget in US dollars: what is asked, what is counted, and what a price needs."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import spangrade as sg
 from spangrade import semconv as s
 from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.errors import ConfigError, JudgeError
-from spangrade.judges import JudgeReply
+from spangrade.judges import JudgeReply, JudgeRequest
 from spangrade.judges.live import live, place
 from spangrade.model.outcome import Outcome
 from spangrade.testing import ScriptedJudgeClient
@@ -32,6 +34,11 @@ def most() -> float:
     bound = judge(ScriptedJudgeClient(REPLY)).with_price(PRICE).most(sg.Sample(input="question 1", output="answer 1"))
     assert bound is not None
     return bound
+
+
+def first() -> float:
+    """What the first of its two calls can cost at most: both have the same input, and room for 1,024 and 4,096 tokens."""
+    return (most() - 5_120 * 10 / 1e6) / 2 + 1_024 * 10 / 1e6
 
 
 def test_a_ceiling_is_never_passed_and_what_is_over_it_is_counted(harness: Any, store: str) -> None:
@@ -74,13 +81,14 @@ def test_two_pipelines_with_one_store_share_a_judges_ceiling(harness: Any, store
         (JudgeError("connection", "nobody there"), 0.0),
         (JudgeError("http_status", "500"), 0.0),
         (JudgeReply("hm", "m", "stop", None, 1_000, 100), 0.004),  # asked twice
-        (JudgeReply(PASSING, "m", "stop"), None),  # tokens unknown: the most
-        (JudgeError("timeout", "late"), None),
-        ([JudgeReply("hm", "m", "stop", None, 1_000, 100), JudgeError("timeout", "late")], None),  # the repair: billed?
-        (RuntimeError("a bug"), None),
+        (JudgeReply(PASSING, "m", "stop"), first),  # tokens unknown: the most that it can be
+        (JudgeError("timeout", "late"), first),  # billed?
+        ([JudgeReply("hm", "m", "stop", None, 1_000, 100), JudgeError("timeout", "late")], lambda: 0.002 + first()),
+        (JudgeReply(PASSING, "m", "stop", None, 1_000, 100, unanswered=2), lambda: 2 * first() + 0.002),
+        (RuntimeError("a bug"), most),
     ],
 )
-def test_what_an_end_costs(harness: Any, store: str, answer: Any, spent: float | None) -> None:
+def test_what_an_end_costs(harness: Any, store: str, answer: Any, spent: float | Callable[[], float]) -> None:
     client = ScriptedJudgeClient(*(answer if isinstance(answer, list) else [answer]))
     placed = live(judge(client), rate=1.0, budget={"usd_per_day": 1.0}, price=PRICE)
     h = harness(placed, budget_store=store)
@@ -89,7 +97,7 @@ def test_what_an_end_costs(harness: Any, store: str, answer: Any, spent: float |
     (purse,) = h.pipeline.purses()
     (state,) = purse.state()
     assert state.reserved == 0
-    assert state.spent == pytest.approx(most() if spent is None else spent)
+    assert state.spent == pytest.approx(spent() if callable(spent) else spent)
 
 
 def test_a_score_from_the_cache_and_a_skipped_sample_cost_nothing(harness: Any, store: str) -> None:
@@ -131,6 +139,42 @@ def test_the_most_is_never_less_than_what_it_costs() -> None:
     assert short is not None
     assert long is not None
     assert long - short > 2 * 9_000 * 2 / 1e6  # two calls, two bytes for each character
+
+
+class Again:
+    """A client that fails twice in a way that may have been billed, and asks before each time whether it may try again."""
+
+    def __init__(self) -> None:
+        self.asked: list[bool] = []
+
+    def complete(self, request: JudgeRequest) -> JudgeReply:
+        """See `JudgeClient`."""
+        assert request.again is not None
+        for tried in (1, 2):
+            self.asked.append(request.again())
+            if not self.asked[-1]:
+                fault = JudgeError("http_status", "502")
+                fault.unanswered = tried
+                raise fault
+        return replace(REPLY, unanswered=2)
+
+
+@pytest.mark.parametrize(("more", "asked"), [(0, [False]), (1, [True, False]), (2, [True, True])])
+def test_a_try_that_may_have_been_billed_is_made_again_only_where_there_is_money_for_it(
+    harness: Any, store: str, more: int, asked: list[bool]
+) -> None:
+    client = Again()
+    limit = most() + (more + 0.5) * first()
+    placed = live(judge(client), rate=1.0, budget={"usd_per_day": limit}, price=PRICE)  # type: ignore[arg-type]
+    h = harness(placed, budget_store=store, judge_threads=1)
+    h.send(call_span())
+    assert h.pipeline.drain(20, judges=True)
+    assert client.asked == asked
+    (purse,) = h.pipeline.purses()
+    (state,) = purse.state()
+    assert state.reserved == 0
+    assert state.spent == pytest.approx(2 * first() + 0.002 if more == 2 else (more + 1) * first())
+    assert state.spent <= limit
 
 
 # --- prices -------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The seam between a judge and whoever runs its model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -24,6 +24,7 @@ class JudgeRequest:
         temperature: None leaves it to the endpoint.
         max_tokens: the reply's limit, thinking included.
         timeout: seconds for everything: connecting, waiting, retries.
+        again: asked before a try is made once more that gave nothing and may have been billed; False: it is not. None: it may.
     """
 
     model: str
@@ -32,6 +33,7 @@ class JudgeRequest:
     temperature: float | None = None
     max_tokens: int = 1024
     timeout: float = 60.0
+    again: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class JudgeReply:
         refusal: the model's refusal, where the endpoint gives one.
         input_tokens: None when unknown, never 0 for unknown.
         output_tokens: likewise.
+        unanswered: tries before it that gave nothing and may have been billed.
     """
 
     text: str = field(repr=False)
@@ -53,6 +56,7 @@ class JudgeReply:
     refusal: str | None = field(default=None, repr=False)
     input_tokens: int | None = None
     output_tokens: int | None = None
+    unanswered: int = 0
 
 
 @runtime_checkable
@@ -61,7 +65,7 @@ class JudgeClient(Protocol):
 
     Raises:
         JudgeError: kind http_status, timeout, connection, empty, content_filter, several_verdicts, unparseable or
-            configuration, with a message that holds no key.
+            configuration, with a message that holds no key; with ``unanswered`` where money is counted.
     """
 
     def complete(self, request: JudgeRequest) -> JudgeReply: ...

@@ -93,7 +93,9 @@ class Connection:
             for chunk in response.iter_bytes(65_536):
                 data += chunk
                 if len(data) > MAX_BODY:
-                    raise JudgeError("unparseable", f"the reply of {self.shown} is longer than {MAX_BODY} bytes")
+                    fault = JudgeError("unparseable", f"the reply of {self.shown} is longer than {MAX_BODY} bytes")
+                    fault.unanswered = 1
+                    raise fault
                 if self._clock() > deadline:
                     raise httpx.ReadTimeout("out of time")
             # A dict: httpx's headers take as long for one look as for all, and there are a dozen looks for rate limits.

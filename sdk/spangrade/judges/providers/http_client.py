@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -15,12 +16,13 @@ from spangrade.judges.providers.connection import Connection, Exchange
 from spangrade.judges.providers.key import Key
 from spangrade.judges.providers.learned import Learned
 from spangrade.judges.providers.resets import reset_wait
-from spangrade.judges.providers.retry import RETRIED_STATUS, Passing, RetryPolicy, asked_wait
+from spangrade.judges.providers.retry import BILLED_STATUS, RETRIED_STATUS, Passing, RetryPolicy, asked_wait
 from spangrade.judges.providers.said import ErrorBody
 from spangrade.model.gate import CIRCUIT_OPEN, RATE_LIMITED, carried
 
 _REFUSED: Final = frozenset({400, 422})
 _TOO_MANY: Final = frozenset({429, 529})
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _MAX_ADAPTED: Final = 8
 _NO_URL: Final = "the judge's base URL is no http(s) address; set SPANGRADE_JUDGE_BASE_URL, e.g. https://host/v1"
 
@@ -115,27 +117,38 @@ class HttpJudgeClient(ABC):
         limiter = self.limiter
         place: Place | None = None
         last: JudgeError | None = None
+        unanswered = 0  # tries that gave nothing and may have been billed
 
         def give_back() -> None:  # what waits between two tries holds no place
             if place is not None:
                 place.release()
 
         def attempt() -> JudgeReply:
-            nonlocal place, last
+            nonlocal place, last, unanswered
             try:
                 place = limiter.place(deadline)
                 return self._once(request, deadline, limiter, place)
             except Passing as passing:
                 last = passing.failure
+                unanswered += passing.billed
                 raise
             except JudgeError as fault:
+                unanswered += fault.unanswered or 0
                 raise (last or fault if fault.kind in (RATE_LIMITED, CIRCUIT_OPEN) else fault) from None
 
+        def allowed(passing: Passing) -> bool:
+            return (not passing.billed or request.again is None or request.again()) and limiter.may_retry()
+
         try:
-            return self._retry.retrying(deadline, limiter.may_retry, give_back)(attempt)
+            reply = self._retry.retrying(deadline, allowed, give_back)(attempt)
+            return replace(reply, unanswered=unanswered) if unanswered else reply
         except Passing as passing:
             limiter.failed(passing.reason)
+            passing.failure.unanswered = unanswered
             raise passing.failure from None
+        except JudgeError as fault:
+            fault.unanswered = unanswered
+            raise
         finally:
             if place is not carried():  # a lane's place is the lane's: the same step may ask once more
                 give_back()
@@ -156,15 +169,16 @@ class HttpJudgeClient(ABC):
             self._heed(got, limiter)
             if got.status == 200:
                 limiter.answered(place, request.model, sent)
-                reply, as_asked = self.reply(got.data, how)
+                reply, as_asked = self._read(got.data, how)
                 if request.schema is not None and not as_asked:
                     self._learn(request.model, how, how.weaker())
                 return reply
             if got.status is None:
                 failure, passing = self._no_answer(got.fault, request.timeout)
                 if passing:
-                    raise Passing(failure, {}, failure.kind)
+                    raise Passing(failure, {}, failure.kind, billed=not issubclass(got.fault, _NOT_SENT))
                 if sent < deadline:
+                    failure.unanswered = 1
                     limiter.failed(failure.kind)
                 raise failure
             error = ErrorBody(got.data)
@@ -176,13 +190,21 @@ class HttpJudgeClient(ABC):
             if got.status in RETRIED_STATUS and not error.final:
                 if got.status in _TOO_MANY:
                     limiter.refused(sent)
-                raise Passing(failure, got.headers, f"status {got.status}")
+                raise Passing(failure, got.headers, f"status {got.status}", billed=got.status in BILLED_STATUS)
             if got.status == 401 or error.final:  # so it would be for every call with this key
                 limiter.failed(f"status {got.status}", at_once=True)
             else:
                 limiter.answered(place, request.model, None)
             raise failure
         raise AssertionError("unreachable")
+
+    def _read(self, data: bytes, how: Learned) -> tuple[JudgeReply, bool]:
+        """See `reply`: a 200 that is none has been billed."""
+        try:
+            return self.reply(data, how)
+        except JudgeError as fault:
+            fault.unanswered = 1
+            raise
 
     def _heed(self, got: Exchange, limiter: Limiter) -> None:
         """The endpoint's wishes concern all that call it: a wait that it asks for is everybody's. One that is longer than

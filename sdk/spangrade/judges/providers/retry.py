@@ -14,14 +14,17 @@ from spangrade.errors import JudgeError
 
 # 529 is Anthropic's "overloaded", also seen through gateways.
 RETRIED_STATUS: Final = frozenset({408, 429, 500, 502, 503, 504, 529})
+#: Of these, what a model may have worked for: whoever answers so may have lost a reply. The others are said before any work.
+BILLED_STATUS: Final = frozenset({408, 500, 502, 504})
 
 
 class Passing(Exception):
-    """A try that failed in a way that may pass. ``headers``: of the reply, if there was one; ``reason``: in few words."""
+    """A try that failed in a way that may pass. ``headers``: of the reply, if there was one; ``reason``: in few words;
+    ``billed``: it may have been, all the same."""
 
-    def __init__(self, failure: JudgeError, headers: Mapping[str, str], reason: str) -> None:
+    def __init__(self, failure: JudgeError, headers: Mapping[str, str], reason: str, *, billed: bool) -> None:
         super().__init__()
-        self.failure, self.headers, self.reason = failure, headers, reason
+        self.failure, self.headers, self.reason, self.billed = failure, headers, reason, billed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +62,18 @@ class RetryPolicy:
         wait = self.base_wait * 2 ** (tried - 1) * random.uniform(0.5, 1.5) if asked is None else asked
         return wait if wait <= self.max_wait and wait < left else None
 
-    def retrying(self, deadline: float, allowed: Callable[[], bool], before: Callable[[], None]) -> Retrying:
+    def retrying(self, deadline: float, allowed: Callable[[Passing], bool], before: Callable[[], None]) -> Retrying:
         """Calls what it is given until that does not raise `Passing`; raises the last one when there is to be no other try.
 
         Args:
             deadline: by `clock`; no try begins after it.
-            allowed: whether the endpoint's budget has another retry; asked last, since it takes it.
+            allowed: whether there may be another try after this one; asked last, since it takes what that needs.
             before: called before each wait.
         """
+
+        def stop(state: RetryCallState) -> bool:
+            fault = state.outcome.exception() if state.outcome is not None else None
+            return math.isinf(state.upcoming_sleep) or not (isinstance(fault, Passing) and allowed(fault))
 
         def wait(state: RetryCallState) -> float:
             fault = state.outcome.exception() if state.outcome is not None else None
@@ -77,7 +84,7 @@ class RetryPolicy:
         return Retrying(
             retry=retry_if_exception_type(Passing),
             wait=wait,
-            stop=lambda state: math.isinf(state.upcoming_sleep) or not allowed(),
+            stop=stop,
             before_sleep=lambda _state: before(),
             sleep=self.sleep,
             reraise=True,
