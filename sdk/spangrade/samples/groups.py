@@ -72,6 +72,7 @@ class Group(Generic[T]):
     kinds: dict[int, str] = field(default_factory=dict)  # of calls and of evaluators
     roots: dict[int, float] = field(default_factory=dict)
     scored: set[int] = field(default_factory=set)  # topmost calls that have been decided
+    in_time: set[int] = field(default_factory=set)  # picks that were here by then, and wait for their log records
 
     def add_top(self, top: Top[T]) -> T | None:
         """Only the last to end keeps its handle; returns the one that is free now."""

@@ -12,10 +12,13 @@ MAX_EXPECTED: Final = 16_384
 
 
 def may_be_told(call: Call) -> bool:
-    """Whether a call's log records may say what the call itself does not: a model call without an answer, that did not fail."""
+    """Whether a call's log records may say what the call itself does not: a model call without a question or an answer, that
+    did not fail."""
     reading = call.reading
-    silent = reading.output is None and not reading.tool_calls and not reading.output_messages
-    return silent and call.kind == "llm" and call.span.status != "error" and not call.evaluator
+    if call.kind != "llm" or call.span.status == "error" or call.evaluator:
+        return False
+    answered = reading.output is not None or reading.tool_calls or reading.output_messages
+    return not answered or (reading.input is None and not reading.messages)
 
 
 class LogWaits(Generic[T]):
@@ -26,7 +29,7 @@ class LogWaits(Generic[T]):
         self._expected: dict[Key, Key] = {}  # trace and span → their group
 
     def expect(self, group: Group[T], key: Key, call: Call, until: float) -> None:
-        """A call of the group waits."""
+        """A call of the group may be told more; it waits until then (a time that has gone by: it takes what comes)."""
         if len(self._expected) >= MAX_EXPECTED:
             self._expected = {ids: where for ids, where in self._expected.items() if self._waits(ids, where)}
         if len(self._expected) < MAX_EXPECTED:
@@ -48,17 +51,16 @@ class LogWaits(Generic[T]):
         held = (*(top.call for top in (*group.tops, *group.picks)), *group.parts)
         return next((call for call in held if call.span.span_id == span_id), None)
 
-    def said(self, call: Call) -> Key:
-        """What log records have told of a call that waits; returns its group's key. It goes on waiting if the answer is still
-        missing."""
-        ids = (call.span.trace_id, call.span.span_id)
-        key = self._expected[ids]
+    def said(self, call: Call, now: float) -> Key:
+        """What log records have told of a call that waits; returns its group's key. It goes on waiting if something is still
+        missing, and else takes what comes until it is decided."""
+        span_id = call.span.span_id
+        key = self._expected[call.span.trace_id, span_id]
         group = self._groups.get(key)
         if group is not None:
             self._groups.say(group, call)
             if not may_be_told(call):
-                del self._expected[ids]
-                group.waits.pop(ids[1], None)
+                group.waits[span_id] = min(group.waits[span_id], now)
         return key
 
     @staticmethod

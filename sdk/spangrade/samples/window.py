@@ -89,7 +89,7 @@ class TraceWindow(Generic[T]):
         self, call: Call, lineage: Lineage, handle: T | None, now: float, decide_at: float, logs_until: float = 0.0
     ) -> Decided[T] | None:
         """A call ended whose place is known. ``handle``: of a span that can carry a root score, else None. ``logs_until``:
-        till when its log records may bring its answer; 0 when they are not waited for.
+        till when its log records may bring its answer; 0 when there are none.
 
         Returns a decision when the call is itself the local root, and handles that a later topmost call made free.
         """
@@ -188,7 +188,7 @@ class TraceWindow(Generic[T]):
 
     def said(self, call: Call, now: float) -> None:
         """What the log records of an `expected` call have told."""
-        self._look_at(self._logs.said(call), now)
+        self._look_at(self._logs.said(call, now), now)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -283,11 +283,11 @@ class TraceWindow(Generic[T]):
         if late:
             self.tally.late["call"] += 1
 
-    def _why(self, group: Group[T], why: str, samples: int = 1) -> bool:
-        """Whether samples are partial, for what reason; counted."""
+    def _why(self, group: Group[T], why: str) -> bool:
+        """Whether a sample is partial, for what reason; counted."""
         why = why or group.lost
         if why:
-            self.tally.partial[why] += samples
+            self.tally.partial[why] += 1
         return bool(why)
 
     def _decide(self, group: Group[T], why: str) -> Decided[T]:
@@ -331,17 +331,20 @@ class TraceWindow(Generic[T]):
         """Decide one root; what stays in ``under`` is what is needed on: by calls that still wait for their log records."""
         waits, tops = group.waits.get, under.tops
         later = [top for top in under.picks if waits(top.call.span.span_id, 0.0) > now]
-        asked = (top for top in under.picks if waits(top.call.span.span_id, 0.0) <= now)
         around = (*below, *(top.call for top in tops))
-        handed = tuple((top.call, top.handle) for top in asked if top.handle is not None)
-        if handed:
-            yield Decided(partial=self._why(group, why, len(handed)), picks=handed, around=around)
+        for top in under.picks:
+            span_id = top.call.span.span_id
+            if waits(span_id, 0.0) <= now and top.handle is not None:
+                partial = self._why(group, "" if span_id in group.in_time else why)
+                yield Decided(partial=partial, picks=((top.call, top.handle),), around=around)
         if tops:
             group.scored.update(top.call.span.span_id for top in tops)
             yield Decided(tuple(t.call for t in tops), below, self._why(group, why), tops[-1].handle)
         under.tops, under.below, under.picks = [], [], later
         if later:
             under.parts = list(around)
+            if not why:
+                group.in_time.update(top.call.span.span_id for top in later)
             self._look_at(key, min(waits(top.call.span.span_id, 0.0) for top in later))
         elif tops:
             under.parts = []

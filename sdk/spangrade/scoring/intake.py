@@ -57,16 +57,14 @@ class Intake:
         try:
             span = offer.span
             sleep(0)  # here and below: the application's threads may have the interpreter between two pieces of work
-            if len(self._logs):
-                logs = self._logs.take((span.trace_id, span.span_id))
-                self._tally.logs["joined"] += len(logs)
-                span = with_logs(span, logs)
-            found = extract(span)
+            logs = self._logs.take((span.trace_id, span.span_id)) if len(self._logs) else ()
+            self._tally.logs["joined"] += len(logs)
+            found = extract(with_logs(span, logs) if logs else span)
             sleep(0)
             if offer.lineage is None:
-                self._place_later(offer, found)
+                self._place_later(offer, found, told=bool(logs))
             else:
-                self._place(offer, offer.lineage, found)
+                self._place(offer, offer.lineage, found, told=bool(logs))
         finally:
             if offer.ticket is not None:
                 self._settle(offer.ticket)  # the host counts one for the reading itself
@@ -109,8 +107,8 @@ class Intake:
             len(self._window), self._window.bytes, len(self._logs), self._logs.bytes, len(sessions), sessions.bytes
         )
 
-    def _place(self, offer: Offer, lineage: Lineage, found: Call | None) -> None:
-        """What is above it is known: a call that is graded by itself is so at once."""
+    def _place(self, offer: Offer, lineage: Lineage, found: Call | None, *, told: bool) -> None:
+        """What is above it is known: a call that is graded by itself is so at once. ``told``: by log records, already."""
         span = offer.span
         if found is None or found.evaluator:
             if lineage.root_id == span.span_id:
@@ -121,12 +119,12 @@ class Intake:
         before = self._window.parts_of(span.trace_id, lineage.root_id) if targets else ()
         held = None if lineage.under_call else self._candidate(offer, call)
         decide_at = self._limits(offer, held)
-        until = self._logs_until(offer, call)
+        until = self._logs_until(offer, call, told=told)
         self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at, until))
         if offer.ticket is not None and targets:
             self._by_itself(call, targets, before, offer.ticket, False)
 
-    def _place_later(self, offer: Offer, found: Call | None) -> None:
+    def _place_later(self, offer: Offer, found: Call | None, *, told: bool) -> None:
         """What is above it may come later: until then it waits."""
         span = offer.span
         call = None if found is None or found.evaluator else found
@@ -137,15 +135,15 @@ class Intake:
             self._sink.expect(pick, 1)
         decide_at = self._limits(offer, held or pick)
         ids = (span.trace_id, span.span_id, span.parent_span_id)
-        until = 0.0 if call is None else self._logs_until(offer, call)
+        until = 0.0 if call is None else self._logs_until(offer, call, told=told)
         self._window.arrive(found, ids, span.is_local_root, held, offer.arrived, decide_at, pick, until)
         if span.is_local_root:
             self._tick_by(self._clock.monotonic() + self._bounds.grace)
 
-    def _logs_until(self, offer: Offer, call: Call) -> float:
-        """Till when a call's log records are waited for; 0 when they are not."""
+    def _logs_until(self, offer: Offer, call: Call, *, told: bool) -> float:
+        """Till when a call's log records are waited for; 0 when it is not expected to have any."""
         if not self._bounds.logs or not may_be_told(call):
-            return 0.0
+            return offer.arrived if told else 0.0
         self._tick_by(offer.arrived + self._bounds.logs)
         return offer.arrived + self._bounds.logs
 
