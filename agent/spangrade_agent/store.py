@@ -16,6 +16,7 @@ from spangrade.errors import ConfigError
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
 from spangrade.model.sample import Sample
+from spangrade.samples.explain import SpanNote, note_of
 from spangrade.samples.reading import Call
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade_agent.page.intake import Intake
@@ -31,12 +32,14 @@ from spangrade_agent.page.records import (
     size_of_sample,
     with_results,
 )
+from spangrade_agent.page.spans import SpanNotes
 from spangrade_agent.page.texts import MAX_METADATA, MAX_TEXT, Content, Texts, scored, short, weight
 
 __all__ = ["Content", "Key", "SampleStore", "StoreStats", "StoredResult", "StoredSample", "sample_id"]
 
 DAY_S: Final = 86_400.0
 MAX_WAITING: Final = 16 * 1024 * 1024  # characters
+NOTES_PER_SAMPLE: Final = 4  # calls that a sample is made of, on average; without text, so they are small
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,19 @@ class SampleStore:
         self._clock = clock or SystemClock()
         self._intake = Intake(MAX_WAITING, "store")
         self._lock = threading.Lock()
+        self._notes = SpanNotes(max_samples * NOTES_PER_SAMPLE)
         self._coming: Counter[str] = Counter()  # samples that wait for the store's thread
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._bytes = 0
         self._left: Counter[str] = Counter()
 
     # --- what the pipeline calls ---------------------------------------------------------------------------------------
+
+    def took(self, call: Call) -> None:
+        """A span is a call: what it was taken for is kept, without its text."""
+        with guard("store.took"):
+            note = note_of(call.span, call)
+            self._intake.put(partial_of(self._took, self._clock.monotonic(), note), 1_024)
 
     def began(
         self, key: Key, call: Call, sample: Sample, evaluators: Sequence[EvaluatorInfo], partial: bool = False
@@ -183,6 +193,10 @@ class SampleStore:
             self._let_go()
             return [entry.whole() for name, entry in self._entries.items() if name.startswith(f"{trace_id}-")]
 
+    def notes_of(self, trace_id: str) -> list[SpanNote]:
+        """What is known of the calls of a trace (32 hex digits), by arrival."""
+        return self._notes.of(trace_id, self._clock.monotonic() - self.max_age_s)
+
     def expire(self) -> None:
         """Let go of what is too old. Bounds hold without it; it gives memory back where nothing comes in any more."""
         with self._lock:
@@ -203,6 +217,9 @@ class SampleStore:
         return self._intake.close(timeout)
 
     # --- on the store's thread -----------------------------------------------------------------------------------------
+
+    def _took(self, arrived: float, note: SpanNote) -> None:
+        self._notes.put(replace(note, name=self._texts.name(note.name)), arrived)
 
     def _began(
         self,
@@ -298,6 +315,7 @@ class SampleStore:
                 if (value := getattr(sample, field)) is not None and not isinstance(value, str)
             ),
             metadata=texts.of(dict(sample.metadata) or None, MAX_METADATA),
+            findings=note_of(span, call).findings,
         )
 
     def _results(

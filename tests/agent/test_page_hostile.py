@@ -23,6 +23,7 @@ from spangrade.model.outcome import Outcome, ScoreRecord, SpanRef
 from spangrade.model.sample import Sample
 from spangrade.model.score import Graded
 from spangrade.model.span import SpanData
+from spangrade.samples.explain import Finding
 from spangrade.samples.reading import Call, Reading
 from spangrade.scoring.outcomes import Counts, Ledger
 from spangrade_agent.page.app import page_app
@@ -118,7 +119,7 @@ def filled(text: str) -> StoredSample:
     results = (result, failed, quiet, strange)
     return StoredSample(
         text, text, text, text, text, text, text, text, 5, 1, text, text, documents, 3, True, True, results,
-        json_fields=("input",), metadata=text,
+        json_fields=("input",), metadata=text, findings=(Finding(text, text, text),),
     )  # fmt: skip
 
 
@@ -173,7 +174,17 @@ def test_every_field_of_a_sample_was_filled_above() -> None:
     """A field that is added later has to be added to the test, too."""
     sample = filled("plain")
     texts = {f.name for f in fields(StoredSample) if getattr(sample, f.name) == "plain"}
-    others = {"time_ns", "duration_s", "documents", "documents_given", "searched", "partial", "results", "json_fields"}
+    others = {
+        "time_ns",
+        "duration_s",
+        "documents",
+        "documents_given",
+        "searched",
+        "partial",
+        "results",
+        "json_fields",
+        "findings",
+    }
     assert texts | others == {f.name for f in fields(StoredSample)}
 
 

@@ -54,9 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--token", metavar="TOKEN", help=f"of the page; default the environment variable {TOKEN}")
     options = parser.parse_args(argv)
     try:
-        explained = _live(options) if _is_id(options.trace) else _of_files(options)
+        live = _is_id(options.trace)
+        explained = _live(options) if live else _of_files(options)
         _show(_only(explained, options.span), as_json=options.json)
-        return PARTIAL if explained["notes"] else OK
+        return PARTIAL if explained["notes"] and not live else OK
     except (ConfigError, ExplainError) as fault:
         print(f"spangrade explain: {fault}", file=sys.stderr)
         return WRONG

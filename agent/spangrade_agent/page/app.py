@@ -6,6 +6,7 @@
 | ``/samples/<id>`` | one sample |
 | ``/api/samples``, ``/api/samples/<id>`` | the same as JSON; ``?limit=`` 1 to 500, ``?before=``, ``?evaluator=``, ``?label=`` |
 | ``/api/traces/<trace id>`` | every sample of a trace, and what the store keeps of text |
+| ``/api/traces/<trace id>/explain`` | what each of its calls was taken for, and why its scores are what they are |
 | ``/api/outcomes`` | the counts |
 | ``/v1/evaluators...``, ``/openapi.json`` | the registry of judges, see `spangrade_agent.api.routes` |
 """
@@ -19,6 +20,7 @@ from spangrade.scoring.outcomes import Ledger
 from spangrade_agent.page.access import Gate
 from spangrade_agent.page.api import answer_json, outcomes_json, sample_json, samples_json, trace_json
 from spangrade_agent.page.asgi import Answer, AsgiApp, Request, application, text
+from spangrade_agent.page.explained import explained_json
 from spangrade_agent.page.overview import PER_PAGE, REFRESH_S, Kept, View, overview
 from spangrade_agent.page.settings import PageSettings, host_of
 from spangrade_agent.page.story import login, missing, story
@@ -107,7 +109,9 @@ class _Routes:
             if route is not None:
                 return route(request)
             if request.path.startswith(TRACES):
-                return self._trace(request.path.removeprefix(TRACES))
+                trace_id, _, what = request.path.removeprefix(TRACES).partition("/")
+                if what in ("", "explain"):
+                    return self._trace(trace_id, explained=what == "explain")
             return self._one(request.path, programs=programs)
         except NotAsked as fault:
             return answer_json(400, {"error": str(fault)}) if programs else text(400, str(fault))
@@ -127,10 +131,12 @@ class _Routes:
         kept = self._store.keeps != "none"
         return Answer(200, story(self._settings, sample, self._clock.time_ns(), kept=kept), HTML)
 
-    def _trace(self, trace_id: str) -> Answer:
+    def _trace(self, trace_id: str, *, explained: bool) -> Answer:
         if self._store is None:
             return answer_json(404, {"error": "this agent keeps no samples (store: off)"})
         found = self._store.of_trace(trace_id)
+        if explained and (notes := self._store.notes_of(trace_id)):
+            return explained_json(notes, found, self._store.keeps)
         if not found:
             return answer_json(404, {"error": "no sample of this trace is here: it never was, or was let go"})
         return trace_json(trace_id, found, self._store.keeps)

@@ -6,7 +6,7 @@ from typing import Final
 from spangrade._version import __version__
 from spangrade_agent.page.markup import Child, Html, element, joined
 from spangrade_agent.page.records import StoredDocument, StoredSample
-from spangrade_agent.page.scores import score_list, tone
+from spangrade_agent.page.scores import finding_line, score_list, tone
 from spangrade_agent.page.settings import PageSettings
 from spangrade_agent.page.style import STYLE
 from spangrade_agent.page.words import INLINE_CHARS, counted, duration, long_text, moment, number
@@ -83,7 +83,7 @@ def card(sample: StoredSample, now_ns: int, *, kept: bool, whole: bool = False) 
         class_="title",
     )
     said = element("div", _said(sample, kept=kept, whole=whole))
-    scores = element("div", score_list(sample.results, whole=whole))
+    scores = element("div", score_list(sample, whole=whole))
     look = tone(sample.results)
     return element("article", title, element("div", said, scores, class_="cols"), class_=f"sample {look or ''}".strip())
 
@@ -95,12 +95,13 @@ def _said(sample: StoredSample, *, kept: bool, whole: bool) -> list[Html]:
     fields = [_field("Input", sample.input, glance, limit), _field("Output", sample.output, glance, limit)]
     if sample.searched or sample.documents:
         fields.append(_documents(sample, whole=whole))
-    return fields
+    findings = [finding for finding in sample.findings if whole or not finding.harmless]
+    return [*fields, *map(finding_line, findings)]
 
 
 def _field(title: str, text: str | None, glance: int, limit: int | None) -> Html:
     if text is None:
-        content = element("p", "none in the span; its instrumentation may not capture content", class_="none")
+        content = element("p", "none", class_="none")
     elif not text.strip():
         content = element("p", "empty", class_="none")
     else:

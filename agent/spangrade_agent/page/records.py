@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spangrade.model.evaluator import EvaluatorInfo
+from spangrade.samples.explain import Finding
 
 Key = tuple[int, int, str]  # trace id, span id, target
 
@@ -69,7 +70,7 @@ class StoredResult:
 class StoredSample:
     """One graded call. ``input`` and ``output`` are text (JSON values indented: those are named in ``json_fields``), None where
     there was none or the configuration keeps none. ``searched``: a retrieval took place. ``documents_given``: how many there
-    were. ``metadata``: the application's own labels, as JSON text."""
+    were. ``metadata``: the application's own labels, as JSON text. ``findings``: what of the call is missing, and why."""
 
     id: str
     trace_id: str
@@ -90,6 +91,7 @@ class StoredSample:
     results: tuple[StoredResult, ...] = ()
     json_fields: tuple[str, ...] = ()
     metadata: str | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def blank(info: EvaluatorInfo) -> StoredResult:

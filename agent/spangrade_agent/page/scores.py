@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from spangrade.model.outcome import Outcome
+from spangrade.samples.explain import Finding
 from spangrade_agent.page.markup import Html, element, joined
-from spangrade_agent.page.records import PENDING, StoredResult
+from spangrade_agent.page.records import PENDING, StoredResult, StoredSample
+from spangrade_agent.page.why import why
 from spangrade_agent.page.words import duration, long_text, number, share
 
 #: With nothing to read but the word itself.
@@ -30,11 +32,12 @@ def tone(results: Sequence[StoredResult]) -> str | None:
     return "pass" if any(r.passed for r in results) else None
 
 
-def score_list(results: Sequence[StoredResult], *, whole: bool) -> Html:
+def score_list(sample: StoredSample, *, whole: bool) -> Html:
     """All results of a sample. ``whole``: with ids and details; otherwise those who gave nothing share one line."""
+    results = sample.results
     shown = [r for r in results if whole or r.outcome not in _QUIET]
     quiet = [r for r in results if not whole and r.outcome in _QUIET]
-    lines = [element("li", _one(r, whole=whole)) for r in shown]
+    lines = [element("li", _one(r, sample, whole=whole)) for r in shown]
     if quiet:
         lines.append(
             element("li", element("p", [element("span", _quietly(r), class_="name") for r in quiet], class_="by"))
@@ -52,21 +55,29 @@ def _quietly(result: StoredResult) -> str:
     return said if always else f"{said}, {share(result.probability)}"
 
 
-def _one(result: StoredResult, *, whole: bool) -> Html:
+def _one(result: StoredResult, sample: StoredSample, *, whole: bool) -> Html:
     scored = result.outcome == Outcome.SCORED
     value = None if result.value is None else element("span", number(result.value), class_="num")
     line = element("div", element("span", result.name, class_="who name"), _chips(result), value, class_="line")
-    why = result.explanation
+    said = result.explanation
+    reason = why(result, sample) if whole and not said else None
     return joined(
         line,
         _bar(result) if scored else None,
         None
         if result.structured is None
         else element("div", long_text(result.structured, 160, code=True), class_="why"),
-        None if not why else element("div", long_text(why, 4_000 if whole else 240), class_="why"),
+        None if not said else element("div", long_text(said, 4_000 if whole else 240), class_="why"),
+        None if reason is None else finding_line(reason, [finding.fix for finding in sample.findings]),
         element("p", [element("span", part, class_="name") for part in _origin(result)], class_="by"),
         _details(result) if whole else None,
     )
+
+
+def finding_line(finding: Finding, said: Sequence[str | None] = ()) -> Html:
+    """What it says, and what would change it, unless that is ``said`` already."""
+    fix = None if finding.fix is None or finding.fix in said else element("p", f"→ {finding.fix}", class_="by")
+    return element("div", finding.says, fix, class_="why")
 
 
 def _chips(result: StoredResult) -> list[Html]:

@@ -13,11 +13,13 @@ from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
 from spangrade.model.span import SpanData
+from spangrade.model.target import rule_of
 from spangrade.samples.explain import Finding, SpanNote, missing, note_of
 from spangrade.samples.reading import ROOT_KINDS, Call
 from spangrade.scoring.pipeline import Pipeline
 from spangrade.scoring.seam import Offer, Ticket
 from spangrade.scoring.settings import Settings
+from spangrade.scoring.wants import Wanted
 from spangrade.semconv import SCORED_BY
 
 WOULD_RUN: Final = "would_run"  # a metric that was not run
@@ -173,6 +175,8 @@ class _Notes:
         self.begun: dict[tuple[int, int, str], _Begun] = {}
         self.ends: dict[tuple[tuple[int, int, str], str], tuple[Outcome, str, tuple[ScoreRecord, ...], float]] = {}
 
+    def took(self, call: Call) -> None: ...
+
     def began(
         self,
         key: tuple[int, int, str],
@@ -318,10 +322,12 @@ def _not_seen(
         elif not one.applies_to(span.resource):
             wanted = ", ".join(f"{key}={pattern}" for key, pattern in one.match.items())
             yield NotSeen(info, f"it looks at {wanted} only", "change its match")
+        elif Wanted.of((info.target,)).by_itself(note.kind or "", span.name, span.scope_name, span.attributes):
+            yield NotSeen(info, "another span tells of the same call, which is scored once")
         elif info.target != "root":
             yield NotSeen(
                 info,
-                f"it looks at {info.target} calls; this is {_a(note.kind)} call",
+                f"it looks at {_calls(info.target)}; this is {_a(note.kind)} call",
                 f"with target: {note.kind} it looks at each such call",
             )
         else:
@@ -336,6 +342,10 @@ def _not_root(info: EvaluatorInfo, note: SpanNote, samples: Mapping[str, Sequenc
     if not roots:
         return NotSeen(info, "it looks at root calls, and this is below another call", fix)
     return NotSeen(info, f"it looks at root calls; this is a part of the one that span {roots[0].span_id} carries", fix)
+
+
+def _calls(target: str) -> str:
+    return f"{target} calls" if rule_of(target) is None else f"calls with {target}"
 
 
 def _a(kind: str | None) -> str:

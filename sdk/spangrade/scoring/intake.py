@@ -27,7 +27,7 @@ JUDGES_SHARE: Final = 0.5
 
 class Intake:
     """Reads offered spans and decides samples. ``tick_by`` is told of every deadline that `tick` has to look at;
-    ``take_turn`` of every turn of a conversation."""
+    ``take_turn`` of every turn of a conversation; ``watch`` is shown every call."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Intake:
         tick_by: Callable[[float], None],
         tally: Tally,
         take_turn: Callable[[Call, Ticket], None],
+        watch: Callable[[Call], None] | None = None,
     ) -> None:
         self._sink = sink
         self.wants = wants  # replaced whole when the evaluators change
@@ -51,6 +52,7 @@ class Intake:
         self._window: TraceWindow[Ticket] = TraceWindow(settings.assembly, tally)
         self._logs = PendingLogs(settings.assembly, tally)
         self._conversations = Conversations(sink, settings.assembly, tally, start, take_turn)
+        self._watch = watch
 
     def read(self, offer: Offer) -> None:
         """Take one span in; its sample, if it completes one, starts at once."""
@@ -61,6 +63,9 @@ class Intake:
             self._tally.logs["joined"] += len(logs)
             found = extract(with_logs(span, logs) if logs else span)
             sleep(0)
+            if found is not None and self._watch is not None:
+                with shield("watcher.took"):
+                    self._watch(found)
             if offer.lineage is None:
                 self._place_later(offer, found, told=bool(logs))
             else:

@@ -123,6 +123,7 @@ class Pipeline:
             self._timer.tick_by,
             self.ledger.tally,
             self._jobs.take_turn,
+            watch=None if self._around.watcher is None else self._around.watcher.took,
         )
 
     def _began(self) -> None:

@@ -72,6 +72,9 @@ class Watcher(Protocol):
     """Is shown every sample and every pair's end, with the text: the agent's store is one. ``key``: trace id, span id,
     target. Called from the pipeline's threads; must be quick."""
 
+    def took(self, call: Call) -> None:
+        """A span was taken for a call, somebody's evaluator at work included; whether it makes a sample is another matter."""
+
     def began(
         self,
         key: tuple[int, int, str],
