@@ -69,7 +69,10 @@ def as_messages(turns: Sequence[Turn]) -> tuple[tuple[dict[str, Any], ...], bool
     """``(messages, cut)``, bounded in number and together in characters.
 
     The newest are whole as long as there is room, since they matter most; older ones are cut in the middle with a mark.
+    Turns of which only the roles are known (content was not captured) are no messages.
     """
+    if not any(turn.text is not None or turn.tool_calls or turn.reasoning for turn in turns):
+        return (), False
     kept = turns[-MAX_MESSAGES:]
     cut, room = len(kept) < len(turns), MAX_CHARS
     messages = []

@@ -301,11 +301,21 @@ def test_a_search_without_hits_told_says_nothing_of_documents(call_of: CallOf) -
     assert (reading.kind, reading.input, reading.query, reading.documents) == ("retriever", "plug", "plug", None)
 
 
+@pytest.mark.parametrize("name", ["llm.content.completion.chunk", "gen_ai.content.completion.chunk"])
+def test_the_first_piece_of_a_stream_tells_how_long_it_took(span_of: Callable[..., SpanData], name: str) -> None:
+    """An event a piece, without text."""
+    pieces = (EventData(name, {}, 2_500_000_000), EventData(name, {}, 3_000_000_000))
+    call = extract(span_of({"llm.request.type": "chat"}, events=pieces, start_ns=2 * 10**9, end_ns=4 * 10**9))
+    assert call is not None
+    assert call.reading.first_chunk_s == 0.5
+
+
 def test_content_that_was_not_captured_is_none(call_of: CallOf) -> None:
     """TRACELOOP_TRACE_CONTENT=false."""
-    for attributes in (flattened([], []), entity("workflow")):
+    roles = flattened([{"role": "user"}], [{"role": "assistant", "finish_reason": "stop"}])
+    for attributes in (flattened([], []), roles, entity("workflow")):
         reading = call_of(attributes).reading
-        assert (reading.input, reading.output, reading.messages) == (None, None, ())
+        assert (reading.input, reading.output, reading.messages, reading.output_messages) == (None, None, (), ())
 
 
 def test_what_is_content() -> None:

@@ -28,6 +28,7 @@ PROPERTIES: Final = "traceloop.association.properties."
 _PROMPTS: Final = ("gen_ai.prompt.", "llm.prompts.")
 _COMPLETIONS: Final = ("gen_ai.completion.", "llm.completions.")
 _FUNCTIONS: Final = "llm.request.functions."
+_CHUNKS: Final = ("gen_ai.content.completion.chunk", "llm.content.completion.chunk")
 _FILTERED: Final = "FILTERED"  # written in place of what a content filter held back
 #: Association properties that have a place of their own; LangChain's about itself are nobody's labels.
 _SESSION: Final = ("session_id", "session.id", "conversation_id", "thread_id")
@@ -81,6 +82,8 @@ _CLAIMS: Final = frozenset(
         "gen_ai.completion.0.tool_calls.0.name",
         "llm.usage.total_tokens",
         "gen_ai.usage.total_tokens",
+        "llm.is_streaming",
+        "gen_ai.is_streaming",
         "llm.user",
         "gen_ai.user",
     }
@@ -125,6 +128,7 @@ def read(span: SpanData) -> Reading:
             (),
             ("llm.usage.reasoning_tokens",),
         ),
+        first_chunk_s=_first_chunk(span),
         tools=scalars.declared_tools([_declared(item) for item in flat.get(_FUNCTIONS, ())]),
         session_id=scalars.first_name(properties, *_SESSION),
         user_id=scalars.first_name(properties, *_USER) or scalars.first_name(attributes, "gen_ai.user", "llm.user"),
@@ -133,6 +137,12 @@ def read(span: SpanData) -> Reading:
         refusal=response.refusal,
         truncated=asked_cut or said_cut or entity.truncated,
     )
+
+
+def _first_chunk(span: SpanData) -> float | None:
+    """Each piece of a streamed answer is an event, without its text."""
+    first = next((event.time_ns for event in span.events if event.name in _CHUNKS), None)
+    return None if first is None else scalars.seconds((first - span.start_ns) / 1e9)
 
 
 def _first(*values: Any) -> Any:
