@@ -61,14 +61,16 @@ class Addresses:
 
 
 class Agent:
-    """One agent. `start` binds and serves, `stop` drains; neither blocks longer than it must.
+    """One agent. `start` binds and serves, `stop` drains; neither blocks longer than it must. ``dry``: it is made to see that
+    it could be, leaves every file as it is, and is not started.
 
     Raises:
         ConfigError: from the constructor and `start`: a setting, a metric or an address that cannot work.
     """
 
-    def __init__(self, config: AgentConfig) -> None:
+    def __init__(self, config: AgentConfig, *, dry: bool = False) -> None:
         self.config = config
+        self._dry = dry
         self.addresses = Addresses()
         self._stopped = threading.Event()
         self._receiving: list[Any] = []  # things with stop(grace_s)
@@ -123,10 +125,12 @@ class Agent:
                 "registry: judges are registered over the page's listener, which page: false switches off"
             )
         scores = not (scoring_off() or self.config.score == "agent")
-        registry = Registry(settings.path, settings.max_evaluators)
+        registry = Registry(settings.path, settings.max_evaluators, dry=self._dry)
         place = self.pipeline.place if scores else None
         try:
-            return RegisteredJudges(registry, settings, self.config.judge_endpoints, self.placed, place)
+            return RegisteredJudges(
+                registry, settings, self.config.judge_endpoints, self.placed, place, self.config.budget_store
+            )
         except BaseException:
             registry.close()
             raise

@@ -94,7 +94,7 @@ def _agent() -> "type[Agent]":
 
 
 def _check(config: AgentConfig) -> int:
-    agent = _agent()(config)  # imports metrics, makes judges: what cannot work says so
+    agent = _agent()(config, dry=True)  # imports metrics, makes judges: what cannot work says so
     agent.stop(0.0)
     print(f"mode {config.mode}; evaluators: {', '.join(p.evaluator.info.name for p in agent.placed)}")
     return 0

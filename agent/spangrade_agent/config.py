@@ -81,7 +81,8 @@ class Registry(Strict):
     ``path``: a SQLite file. ``allow_live``: a judge that is registered as live grades production traffic at once; otherwise it
     waits until somebody activates it. ``allow_environment``: models that no ``judge_endpoints`` serves may run where
     ``SPANGRADE_JUDGE_*`` of the agent's own environment say. ``rate``: of a live judge whose registration names none;
-    ``max_rate``: the most that one may name. ``max_per_minute``, ``budget``: ceilings of each registered judge.
+    ``max_rate``: the most that one may name. ``max_per_minute``, ``budget``: ceilings of each registered judge; all previews
+    together have those of ``budget`` once more.
     """
 
     path: str = Field(min_length=1)

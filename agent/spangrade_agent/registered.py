@@ -13,9 +13,12 @@ from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import place
 from spangrade.judges.prompt import TEMPLATE_HASH
 from spangrade.judges.providers import client_from_environment
+from spangrade.judges.responses import EvaluatorPreviewResponse
 from spangrade.model.policy import Placed, Policy
+from spangrade.model.sample import Sample
 from spangrade.scoring.evaluators import endpoints_of
 from spangrade_agent.config import Registry as Settings
+from spangrade_agent.previews import Previews
 from spangrade_agent.registry import Record, Registry, RegistryUnavailable, Version
 
 LOOK_S: Final = 2.0  # how often the file is looked at, for what another process has changed
@@ -41,6 +44,7 @@ class RegisteredJudges:
     Args:
         fixed: the configuration's own evaluators, which stay whatever happens.
         place: takes all evaluators that are to grade from now on; None where nothing is scored here.
+        budget_store: where the money of previews is kept; see `spangrade.scoring.purse_store`.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class RegisteredJudges:
         endpoints: Sequence[JudgeEndpointEntry],
         fixed: Sequence[Placed] = (),
         place: Callable[[Sequence[Placed]], None] | None = None,
+        budget_store: str | None = None,
     ) -> None:
         self.registry = registry
         self._settings = settings
@@ -66,6 +71,7 @@ class RegisteredJudges:
             self.policy(True)
         except Refused as fault:
             raise ConfigError(f"registry: {fault}") from None
+        self._previews = Previews(settings.budget or {}, budget_store)
 
     # --- what may be registered ----------------------------------------------------------------------------------------
 
@@ -198,6 +204,16 @@ class RegisteredJudges:
         found = self.registry.set_active(record.id, None)
         self.refresh()
         return found
+
+    def delete(self, record: Record) -> bool:
+        """Forget it, unless one of its versions is active; False where one is."""
+        gone = self.registry.delete(record.id) or self.registry.get(record.id) is None
+        self.refresh()
+        return gone
+
+    def previewed(self, judge: LlmJudge, sample: Sample) -> EvaluatorPreviewResponse:
+        """Grade one sample, within the ceilings that all previews have together."""
+        return self._previews.graded(judge, sample)
 
     def problem(self, record: Record) -> str | None:
         """Why the active version does not grade."""

@@ -1,9 +1,4 @@
-"""The registry of judges: one SQLite file, which several agents of a host may share.
-
-Format 1 (``PRAGMA user_version``; ``application_id`` 0x5350474A, "SPGJ"): ``evaluators``, one for each project and name,
-with the version that is active, and whether somebody has paused it; ``versions``, one for each configuration of an evaluator, numbered from 1. A version's
-configuration never changes; its threshold and live policy, which are no part of it, may. Times are nanoseconds, UTC.
-"""
+"""The registry of judges: one SQLite file, which several agents of a host may share. Its format: `registry_format`."""
 
 import json
 import os
@@ -18,34 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from spangrade.errors import ConfigError, SpangradeError
+from spangrade_agent.registry_format import APPLICATION, FORMAT, SCHEMA, is_new, look_at, no_registry, not_opened
 
-FORMAT: Final = 1
-APPLICATION: Final = 0x5350474A
 MAX_VERSIONS: Final = 1_000  # of one evaluator
 MAX_BYTES: Final = 64 * 2**20  # of the file
 BUSY_S: Final = 5.0  # how long another process may hold the file
-_SCHEMA: Final = """
-CREATE TABLE evaluators (
-    id TEXT PRIMARY KEY,
-    project_id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    active_version INTEGER,
-    paused INTEGER NOT NULL DEFAULT 0,
-    created_ns INTEGER NOT NULL,
-    UNIQUE (project_id, name)
-);
-CREATE TABLE versions (
-    evaluator_id TEXT NOT NULL REFERENCES evaluators (id),
-    version INTEGER NOT NULL,
-    config_hash TEXT NOT NULL,
-    config TEXT NOT NULL,
-    threshold REAL NOT NULL,
-    live TEXT NOT NULL,
-    created_ns INTEGER NOT NULL,
-    PRIMARY KEY (evaluator_id, version),
-    UNIQUE (evaluator_id, config_hash)
-);
-"""
 
 
 class RegistryFull(SpangradeError):
@@ -96,58 +68,49 @@ class Registry:
         path: of the file; its folder must be there. The file is made readable by its owner only.
         max_evaluators: how many `put` makes.
         now: nanoseconds, UTC.
+        dry: look at the file and leave it as it is; the registry is an empty one then, in memory.
 
     Raises:
         ConfigError: the file cannot be opened, is something else, or is of another format.
     """
 
-    def __init__(self, path: str, max_evaluators: int = 100, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, path: str, max_evaluators: int = 100, now: Callable[[], int] = time.time_ns, *, dry: bool = False
+    ) -> None:
         self._path = Path(path)
         self._max = max_evaluators
         self._now = now
         self._lock = threading.Lock()
+        if dry:
+            look_at(self._path)
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))  # examples may hold what users wrote
+            if not dry:
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))  # examples may hold what users wrote
             self._db = sqlite3.connect(
-                self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False, cached_statements=32
+                ":memory:" if dry else self._path,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=32,
             )
         except (OSError, sqlite3.Error) as fault:
-            why = getattr(fault, "strerror", None) or fault
-            raise ConfigError(
-                f"registry.path {str(self._path)!r} cannot be opened: {why}; name a file in a folder that is there and that the "
-                "agent may write to"
-            ) from None
+            raise not_opened(self._path, getattr(fault, "strerror", None) or fault) from None
         try:
             self._open()
         except sqlite3.Error as fault:
             self._db.close()
-            raise ConfigError(
-                f"registry.path {str(self._path)!r} is no registry of judges ({fault}); name another file, or move this one away"
-            ) from None
+            raise no_registry(self._path, fault) from None
         except ConfigError:
             self._db.close()
             raise
 
     def _open(self) -> None:
         with self._transaction() as db:
-            version, application = (
-                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
-            )
-            empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-            if empty and not version and not application:
-                for statement in _SCHEMA.split(";"):
+            if is_new(db, self._path):
+                for statement in SCHEMA.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute(f"PRAGMA user_version = {FORMAT}")
-            elif application != APPLICATION:
-                raise ConfigError(
-                    f"registry.path {str(self._path)!r} is a SQLite file of something else; name another file for the registry"
-                )
-            elif version != FORMAT:
-                raise ConfigError(
-                    f"registry.path {str(self._path)!r} is of format {version}, and this release reads format {FORMAT} and "
-                    "changes no other: run the release that wrote it, or name a new file and register the judges again"
-                )
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")  # a registration that was answered is there after a power cut
         self._db.execute("PRAGMA foreign_keys = ON")
@@ -245,6 +208,16 @@ class Registry:
             )
             return next(iter(self._records(db, "WHERE e.id = ?", (evaluator_id,))), None)
 
+    def delete(self, evaluator_id: str) -> bool:
+        """Forget the evaluator with all its versions, unless one of them is active; whether it was there and is gone."""
+        with self._available(), self._transaction() as db:
+            where = "id = ? AND active_version IS NULL"
+            if db.execute(f"SELECT 1 FROM evaluators WHERE {where}", (evaluator_id,)).fetchone() is None:  # noqa: S608
+                return False
+            db.execute("DELETE FROM versions WHERE evaluator_id = ?", (evaluator_id,))
+            db.execute("DELETE FROM evaluators WHERE id = ?", (evaluator_id,))
+            return True
+
     def get(self, evaluator_id: str) -> Record | None:
         """The evaluator of that id."""
         with self._available(), self._lock:
@@ -269,7 +242,8 @@ class Registry:
         if db.execute("SELECT count(*) FROM evaluators").fetchone()[0] >= self._max:
             raise RegistryFull(
                 f"the registry has {self._max} evaluators, as many as it may: raise registry.max_evaluators in the agent's "
-                "configuration, or register under a name that is there, which makes a version of it"
+                "configuration, delete one that is not needed, or register under a name that is there, which makes a version "
+                "of it"
             )
 
     @staticmethod

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from spangrade.judges.prices import ListPrice
 from spangrade_agent.api import routes
 from tests.agent.registry_agent import CONFIG, KEY, Running, problem, running
 from tests.unit.judges.conftest import JudgeServer, Received, Reply, graded
@@ -258,7 +259,7 @@ def test_another_method_is_405_with_what_there_is_and_another_address_404(make: 
     made = agent.put()
     for method, path, allowed in (
         ("DELETE", ROOT, "GET, POST, HEAD"),
-        ("PUT", f"{ROOT}/{made['id']}", "GET, HEAD"),
+        ("PUT", f"{ROOT}/{made['id']}", "GET, DELETE, HEAD"),
         ("GET", f"{ROOT}/preview", "POST"),
         ("GET", f"{ROOT}/{made['id']}/activate", "POST"),
         ("POST", "/openapi.json", "GET, HEAD"),
@@ -287,6 +288,48 @@ def test_a_registry_that_is_full_is_a_conflict_that_says_what_makes_room(make: C
     agent.put()
     assert "registry.max_evaluators" in problem(agent.ask("POST", ROOT, {"config": {**CONFIG, "name": "b"}}), 409)[""]
     assert agent.put({"criteria": "x"})["version"] == 2
+
+
+def test_a_judge_is_deleted_once_it_is_paused_and_makes_room(make: Callable[..., Running]) -> None:
+    agent = make({"max_evaluators": 1, "allow_live": True})
+    made = agent.put(live=True)
+    address = f"{ROOT}/{made['id']}"
+    assert "pause it" in problem(agent.ask("DELETE", address), 409)[""]
+    agent.ask("POST", f"{address}/pause")
+    gone = agent.ask("DELETE", address)
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert "content-length" not in gone.headers
+    for method, path in (("DELETE", address), ("GET", address), ("POST", f"{address}/activate")):
+        problem(agent.ask(method, path), 404)
+    assert agent.ask("GET", ROOT).json()["evaluators"] == []
+    again = agent.put({"name": "another"})
+    assert again["version"] == 1
+    assert again["id"] != made["id"]
+
+
+@pytest.mark.parametrize("budget", [{"calls_per_day": 2}, {"usd_per_day": 2.5}])
+def test_all_previews_together_keep_within_the_registrys_budget(
+    make: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: dict[str, float]
+) -> None:
+    monkeypatch.setattr(ListPrice, "cost", lambda _self, _input, _output: 0.5)  # a call, and so a dollar is the most
+    agent = make({"budget": budget}, budget_store=str(tmp_path / "budget.sqlite"))
+    ask = {"calls_per_day": 2, "usd_per_day": 4}[next(iter(budget))]
+    body = {"config": CONFIG, "sample": {"input": "q", "output": "x"}}
+    for _ in range(ask):
+        assert agent.ask("POST", f"{ROOT}/preview", body).json()["score"] == 0.75
+    refused = agent.ask("POST", f"{ROOT}/preview", {**body, "config": {**CONFIG, "criteria": "another"}}).json()
+    assert (refused["score"], refused["error"].partition(":")[0]) == (None, "over_budget")
+    assert "registry.budget" in refused["error"]
+    assert len(agent.server.requests) == ask
+
+
+def test_a_preview_of_a_model_without_a_price_is_refused_where_the_budget_is_money(
+    make: Callable[..., Running], tmp_path: Path
+) -> None:
+    agent = make({"budget": {"usd_per_day": 5}}, budget_store=str(tmp_path / "budget.sqlite"))
+    found = agent.ask("POST", f"{ROOT}/preview", {"config": CONFIG, "sample": {"output": "x"}}).json()
+    assert found["error"].startswith("over_budget: no price is known for the model 'judge-test-1'")
+    assert not agent.server.requests
 
 
 def test_a_file_that_somebody_holds_is_503_and_the_page_goes_on(

@@ -11,6 +11,7 @@ import pytest
 
 from spangrade.errors import ConfigError
 from spangrade_agent import registry as module
+from spangrade_agent.cli import main
 from spangrade_agent.config import read
 from spangrade_agent.registry import APPLICATION, Registry, RegistryFull, RegistryUnavailable
 
@@ -234,3 +235,32 @@ def test_what_is_wrong_with_a_part_that_can_be_switched_off_is_said_by_its_key_a
         read(file)
     assert said in str(caught.value)
     assert "very-secret" not in str(caught.value)
+
+
+def test_check_config_looks_at_the_registry_and_leaves_everything_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, registry = tmp_path / "agent.yaml", tmp_path / "registry.db"
+    file.write_text(f"registry: {{path: {registry}}}\n")
+    assert main(["check-config", str(file)]) == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["agent.yaml"]
+    made = Registry(str(registry))
+    put(made)
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    assert main(["check-config", str(file)]) == 0  # beside an agent that runs
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+    made.close()
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("PRAGMA user_version = 7")
+    other.commit()
+    other.close()
+    (tmp_path / "notes.txt").write_text("my notes, which are no database at all")
+    for path, said in (
+        ("other.db", "SQLite file of something else"),
+        ("notes.txt", "is no registry of judges"),
+        ("no/r.db", "there is no folder"),
+        (".", "it is no file"),
+    ):
+        file.write_text(f"registry: {{path: {tmp_path / path}}}\n")
+        assert main(["check-config", str(file)]) == 2
+        assert said in capsys.readouterr().err

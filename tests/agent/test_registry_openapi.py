@@ -42,6 +42,7 @@ def test_the_document_is_one_of_openapi_3_1_whose_schemas_are_json_schema() -> N
         "/v1/evaluators/{id}/activate",
         "/v1/evaluators/{id}/pause",
     }
+    assert set(found["paths"]["/v1/evaluators/{id}"]) == {"get", "delete"}
     for schema in found["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
     names = set(found["components"]["schemas"])

@@ -92,7 +92,15 @@ def document() -> dict[str, Any]:
                 "previewEvaluator", "Grade one sample; nothing is stored", m.Preview, m.PreviewView, errors=(429,)
             )
         },
-        f"{root}/{{id}}": {"get": get("getEvaluator", "One, with its versions", m.EvaluatorWhole, _ID)},
+        f"{root}/{{id}}": {
+            "get": get("getEvaluator", "One, with its versions", m.EvaluatorWhole, _ID),
+            "delete": {
+                "operationId": "deleteEvaluator",
+                "summary": "Forget one that is paused, with all its versions",
+                "parameters": [_ID],
+                "responses": {"204": {"description": "it is gone"}, **answers((), m.Nothing, (400, 409, 413, 415, 422))},
+            },
+        },
         f"{root}/{{id}}/versions/{{version}}": {
             "get": get("getVersion", "One version, with its configuration", m.VersionWhole, _ID, _VERSION)
         },

@@ -5,10 +5,11 @@
 | ``POST /v1/evaluators`` | create a judge (201), or reuse the one with the same configuration (200) |
 | ``GET /v1/evaluators`` | list; ``?project_id=``, ``?name=``, ``?limit=`` 1 to 500, ``?after=`` |
 | ``GET /v1/evaluators/{id}`` | one, with its versions |
+| ``DELETE /v1/evaluators/{id}`` | forget a judge with all its versions, once it is paused |
 | ``GET /v1/evaluators/{id}/versions/{version}`` | one version, with its configuration |
 | ``POST /v1/evaluators/{id}/activate`` | let a version grade production traffic: ``{"version": 2}``, or the latest |
 | ``POST /v1/evaluators/{id}/pause`` | let none |
-| ``POST /v1/evaluators/preview`` | grade one sample now; nothing is stored |
+| ``POST /v1/evaluators/preview`` | grade one sample now; nothing is stored. All previews together have the ceilings of ``registry.budget`` |
 | ``GET /openapi.json`` | this, for programs |
 
 Errors are problem objects: 400 no JSON, 401 no token, 404, 405, 409 as things stand it cannot be, 413, 415, 422 by field, 429 too
@@ -127,7 +128,10 @@ class Api:
             return {"POST": lambda request: self._activate(judges, record, request)}
         if found["what"] == "pause":
             return {"POST": lambda request: self._pause(judges, record, request)}
-        return {"GET": lambda _request: _given(200, m.evaluator_whole(record, judges.problem(record)))}
+        return {
+            "GET": lambda _request: _given(200, m.evaluator_whole(record, judges.problem(record))),
+            "DELETE": lambda request: self._delete(judges, record, request),
+        }
 
     # --- each ------------------------------------------------------------------------------------------------------------
 
@@ -168,13 +172,7 @@ class Api:
         try:
             if self._redact is not None:
                 sample = redacted(sample, self._redact)
-            found = judge.preview(
-                output=sample.output,
-                input=sample.input,
-                expected_output=sample.expected,
-                documents=sample.documents,
-                metadata=sample.metadata,
-            )
+            found = judges.previewed(judge, sample)
         except JudgeError as fault:
             return _given(200, m.PreviewView(score=None, explanation=None, prompt="", error=f"{fault.kind}: {fault}"))
         finally:
@@ -195,8 +193,15 @@ class Api:
         _body(request, m.Nothing)
         return self._one(judges, judges.pause(record))
 
+    def _delete(self, judges: RegisteredJudges, record: Record, request: Request) -> Answer:
+        _body(request, m.Nothing)
+        if not judges.delete(record):
+            raise _Refusal(problem(409, f"{record.name!r} grades production traffic: pause it, then delete it"))
+        return Answer(204)
+
     def _one(self, judges: RegisteredJudges, record: Record | None) -> Answer:
-        assert record is not None  # evaluators are never deleted
+        if record is None:
+            raise _Refusal(problem(404, "there is no such evaluator any more"))
         version = None if record.active is None else record.numbered(record.active)
         return _given(200, m.evaluator_view(record, version, judges.problem(record)))
 

@@ -143,9 +143,9 @@ def _request(scope: MutableMapping[str, Any], body: bytes | None) -> Request:
 
 
 async def _send(answer: Answer, send: Send, *, with_body: bool) -> None:
+    of_body = [("content-type", answer.content_type), ("content-length", str(len(answer.body)))]
     headers = [
-        ("content-type", answer.content_type),
-        ("content-length", str(len(answer.body))),
+        *(of_body if answer.status != 204 else ()),  # which has neither
         ("x-content-type-options", "nosniff"),
         *answer.headers,
     ]

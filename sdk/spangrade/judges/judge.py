@@ -9,6 +9,7 @@ from spangrade._values import snapshot
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.judges import checks
 from spangrade.judges.asking import Asked, Asking
+from spangrade.judges.grading import Grading
 from spangrade.judges.prompt import FIELDS, TEMPLATE_HASH, Prompt, Rubric, build_prompt
 from spangrade.judges.providers import JudgeClient
 from spangrade.judges.responses import EvaluatorPreviewResponse, EvaluatorResponse, Registry, previewed
@@ -202,20 +203,26 @@ class LlmJudge(Asked):
             given = {"input": input, "output": output, "expected": expected_output, "documents": shown}
             return previewed(client, self, {**given, "metadata": dict(metadata or {})}, project_id)
         sample = Sample(input, output, expected_output, cast("Any", shown), metadata=dict(metadata or {}))
+        return self.previewed(sample, client)[0]
+
+    def previewed(
+        self, sample: Sample, client: JudgeClient | None = None
+    ) -> tuple[EvaluatorPreviewResponse, Grading | JudgeError | Skip]:
+        """`preview` in this process; and how it ended, which says what it did cost (`prices.cost_of`)."""
         prompt: Prompt | None = None
+        end: Grading | JudgeError | Skip
         score = explanation = error = None
         try:
             self._check_required(sample)
             prompt = self._prompt(sample)
-            found = self._asking.ask(prompt, self._model(), self._scale(), self._temperature(), client)
+            end = found = self._asking.ask(prompt, self._model(), self._scale(), self._temperature(), client)
             score, explanation = found.score, found.reasoning
         except Skip as skip:
-            error = f"skipped: {skip}"
+            end, error = skip, f"skipped: {skip}"
         except JudgeError as fault:
-            error = f"{fault.kind}: {fault}"
-        return EvaluatorPreviewResponse(
-            score, explanation, f"{prompt.system}\n\n{prompt.user}" if prompt else "", error
-        )
+            end, error = fault, f"{fault.kind}: {fault}"
+        said = f"{prompt.system}\n\n{prompt.user}" if prompt else ""
+        return EvaluatorPreviewResponse(score, explanation, said, error), end
 
     def register(self, client: Registry | None = None, project_id: str | None = None) -> EvaluatorResponse:
         """Create the judge in an agent's registry, or reuse the one that has the same `config()` there.

@@ -1,6 +1,6 @@
 """A judge is asked within its ceilings: of calls, and of money."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spangrade.judges.prices import cost_of
@@ -29,27 +29,41 @@ def ask_judge(seat: Seat, sample: Sample) -> Any:
 
 
 def _paid(seat: Seat, purse: Purse, sample: Sample) -> Any:
-    """The most that it can cost is held before, and what it did cost taken after. Tries that have to be made once more, though
-    they may have been billed, are rare: money for them is held when it comes to that, and without it they are not made."""
-    most = seat.placed.evaluator.most(sample)
-    first = None if most is None else purse.reserve(most, seat.turn.timeout_s)
+    def ask() -> Any:
+        return seat.evaluate(sample) if seat.budget.take() else Ended(Outcome.OVER_BUDGET, "calls")
+
+    result = within(purse, seat.placed.evaluator.most(sample), seat.turn.timeout_s, ask, cost_of)
+    return Ended(Outcome.OVER_BUDGET, "usd") if result is None else result
+
+
+def within(
+    purse: Purse, most: float | None, seconds: float, ask: Callable[[], Any], cost: Callable[[Any], float | None]
+) -> Any:
+    """What ``ask`` gives; None where there is no money for it, or nobody knows what it can cost.
+
+    The most that it can cost is held before, and what it did cost taken after. Tries that have to be made once more, though
+    they may have been billed, are rare: money for them is held when it comes to that, and without it they are not made.
+
+    Args:
+        most: US dollars.
+        seconds: that it takes at most.
+        cost: of what ``ask`` gave, in US dollars; None: the most.
+    """
+    first = None if most is None else purse.reserve(most, seconds)
     if first is None:
-        return Ended(Outcome.OVER_BUDGET, "usd")
+        return None
     held = [first]
 
     def more(usd: float) -> bool:
-        found = purse.reserve(usd, seat.turn.timeout_s)
+        found = purse.reserve(usd, seconds)
         held.extend(() if found is None else (found,))
         return found is not None
 
-    spent: float | None = 0.0
+    spent: float | None = None
     try:
-        if not seat.budget.take():
-            return Ended(Outcome.OVER_BUDGET, "calls")
-        spent = None
         with allowing(more):
-            result = seat.evaluate(sample)
-        spent = cost_of(result)
+            result = ask()
+        spent = 0.0 if isinstance(result, Ended) else cost(result)
         return result
     except BaseException as fault:
         spent = cost_of(fault)
