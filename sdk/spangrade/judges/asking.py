@@ -135,6 +135,11 @@ class Asked(ABC):
         return found if isinstance(found, Limiter) else None
 
     @property
+    def beyond_gate(self) -> bool:
+        """Whether it may give a verdict while its endpoint is left alone: from its cache."""
+        return self._asking.cache is not None
+
+    @property
     def gates(self) -> list[Gate]:
         """Those of all endpoints that are asked."""
         return [] if self.gate is None else [self.gate]

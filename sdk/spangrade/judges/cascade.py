@@ -146,6 +146,11 @@ class Cascade:
         return self.stages[0][0].gate
 
     @property
+    def beyond_gate(self) -> bool:
+        """Whether it may give a verdict while its first endpoint is left alone: by a judge of another, or from a cache."""
+        return any(judge.beyond_gate or judge.gate is not self.gate for judge in self.models())
+
+    @property
     def gates(self) -> list[Gate]:
         """Those of all endpoints that are asked."""
         return [gate for judge in self.models() for gate in judge.gates]

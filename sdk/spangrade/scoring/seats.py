@@ -77,6 +77,7 @@ def seats_of(placed: Sequence[Placed], settings: Settings, clock: Clock, process
                     limit,
                     max(loop_limit, limit) if gate is not None else loop_limit,
                     gate=gate,
+                    beyond_gate=getattr(evaluator, "beyond_gate", False) is True,
                     parts=parts,
                 ),
                 partial(processes.evaluate, Remote.of(evaluator)) if remote else evaluator.evaluate,

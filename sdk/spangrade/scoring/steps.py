@@ -86,9 +86,10 @@ class StepQueue:
             if turn.gate is not None:
                 # Those that wait go first. One that got no place will be let go, or dropped, by `look_at_gates`.
                 permit = None if turn.waiting else turn.gate.enter(self.look_at_gates)
-                if permit is None and turn.gate.shut():
+                shut = permit is None and turn.gate.shut()
+                if shut and not turn.beyond_gate:
                     dropped = CIRCUIT_OPEN
-                elif permit is None:
+                elif permit is None and not shut:
                     turn.waiting.append(step)
                     return None
         for i, part in enumerate(turn.parts):
@@ -176,9 +177,13 @@ class StepQueue:
                     turn.running += 1
                     self.ready.append(step)
                     self.cond.notify()
-                elif gate.shut():
+                elif gate.shut() and not turn.beyond_gate:
                     out.extend(turn.waiting)
                     self.queued -= len(turn.waiting)
+                    turn.waiting.clear()
+                elif gate.shut() and turn.free():  # without a place: who calls that endpoint is told so
+                    self.ready.extend(turn.waiting)
+                    self.cond.notify(len(turn.waiting))
                     turn.waiting.clear()
                 if permit is None or not turn.waiting:
                     turns.remove(turn)

@@ -39,7 +39,8 @@ class PartedStep(Step, Protocol):
 @dataclass(eq=False)
 class Turn:
     """``limit``: threads that the evaluator may occupy at once (``running``); ``loop_limit``: steps of it that run on a
-    thread or on the event loop (``aloft``); ``gate``: of the endpoint that it calls, where it calls one; ``parts``: of an
+    thread or on the event loop (``aloft``); ``gate``: of the endpoint that it calls, where it calls one
+    (``beyond_gate``: a cache or another endpoint may do while that is shut); ``parts``: of an
     evaluator of several, each one's, for its time and its pauses. Its lane's lock guards everything that changes."""
 
     name: str
@@ -54,6 +55,7 @@ class Turn:
     paused_until: float = 0.0
     pause_s: float = PAUSE_S
     gate: Gate | None = None
+    beyond_gate: bool = False
     parts: tuple["Turn", ...] = ()
 
     def free(self) -> bool:

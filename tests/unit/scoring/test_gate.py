@@ -13,6 +13,7 @@ from spangrade.delivery.instruments import OutcomeInstruments
 from spangrade.errors import JudgeError
 from spangrade.judges import JudgeReply
 from spangrade.judges.breaker import FAILURES
+from spangrade.judges.cascade import Cascade
 from spangrade.judges.limiter import Limiter
 from spangrade.judges.live import live
 from spangrade.judges.providers import JudgeRequest
@@ -99,6 +100,53 @@ def test_every_pair_ends_once_also_when_the_circuit_opens_and_then_nobody_is_ask
             assert client.limiter.state().circuit == "open"
     finally:
         h.pipeline.shutdown(5)
+
+
+def test_a_verdict_from_the_cache_needs_no_endpoint(harness: Any) -> None:
+    client = LimitedClient(Limiter("host", 2))
+    client.go.set()
+    h = harness(live(judge(client).with_cache(), rate=1.0))  # type: ignore[arg-type]
+    h.send(call_span(1))
+    assert h.pipeline.drain(30, judges=True)
+    client.limiter.failed("status 401", at_once=True)
+    for n in (1, 2, 1, 1, 2):
+        h.send(call_span(n))
+    assert h.pipeline.drain(30, judges=True)
+    counts = h.counts("helpful")
+    assert counts.of(Outcome.SCORED) == 4
+    assert counts.outcomes[Outcome.DROPPED, "circuit_open"] == 2
+    assert len(client.asked) == 1
+
+
+def test_what_waited_when_the_circuit_opened_looks_into_the_cache_too(harness: Any) -> None:
+    client = LimitedClient(Limiter("host", 1))
+    h = harness(live(judge(client).with_cache(), rate=1.0))  # type: ignore[arg-type]
+    for n in (1, 1, 1, 2):
+        h.send(call_span(n))
+    assert client.came.acquire(timeout=20)
+    client.limiter.failed("status 401", at_once=True)  # another's call
+    client.go.set()
+    assert h.pipeline.drain(30, judges=True)
+    counts = h.counts("helpful")
+    assert counts.of(Outcome.SCORED) + counts.outcomes[Outcome.DROPPED, "circuit_open"] == 4
+    assert len(client.asked) == 1
+    h.send(call_span(1))
+    assert h.pipeline.drain(30, judges=True)
+    assert h.counts("helpful").of(Outcome.SCORED) == counts.of(Outcome.SCORED) + 1
+
+
+def test_a_cascade_goes_on_to_the_judge_of_another_endpoint(harness: Any) -> None:
+    cheap, strong = LimitedClient(Limiter("a", 2)), LimitedClient(Limiter("b", 2))
+    strong.go.set()
+    cheap.limiter.failed("status 401", at_once=True)
+    made = Cascade([judge(cheap, name="cheap"), judge(strong, name="strong")])  # type: ignore[arg-type]
+    same = Cascade([judge(cheap, name="cheap"), judge(cheap, name="same")])  # type: ignore[arg-type]
+    h = harness(live(made, rate=1.0), live(same, rate=1.0))
+    h.send(call_span())
+    assert h.pipeline.drain(30, judges=True)
+    assert h.counts("strong").of(Outcome.SCORED) == 1
+    assert h.counts("same").outcomes[Outcome.DROPPED, "circuit_open"] == 1
+    assert (len(cheap.asked), len(strong.asked)) == (0, 1)
 
 
 def test_what_waits_at_shutdown_is_counted_and_gives_its_place_back(harness: Any) -> None:
