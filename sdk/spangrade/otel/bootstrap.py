@@ -22,6 +22,7 @@ from spangrade.otel.exit import ExitHook
 from spangrade.otel.exporter import live_exporters
 from spangrade.otel.flushing import flush_provider
 from spangrade.otel.instrument import switch_on
+from spangrade.otel.log_records import listen
 from spangrade.otel.providers import Runtime, attach, log_pipeline, mode_of
 from spangrade.otel.said import Arguments, check
 from spangrade.otel.sigterm import TermHook
@@ -85,6 +86,10 @@ def configure(
     A provider that the application sets after this call is refused by OpenTelemetry, with its own warning: call
     `configure` after whoever sets one. Spans that a head sampler drops are not scored.
 
+    What instrumentations say in log records is read from the application's logger provider, and scored with the call that it
+    belongs to. Where none of both providers is set, and ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` says
+    ``true``, ``EVENT_ONLY`` or ``SPAN_AND_EVENT``, one is made and set, which exports nothing.
+
     ``SPANGRADE_DISABLED=true`` makes this do nothing at all; ``SPANGRADE_SCORING=off`` traces without scoring.
 
     Raises:
@@ -127,6 +132,7 @@ def configure(
         engine = Engine(said.evaluators, said.settings, said.policy, log_events, ledger, held)
         _runtime = runtime
         _start(engine)
+        listen(make=runtime.own_provider)
         use_provider(runtime.given)
     if old is not None:
         _retire(old)
@@ -154,7 +160,7 @@ def ensure_engine() -> None:
 
 def _start(engine: Engine) -> None:
     """Make it the current one; and see to it that what it does is finished when this process, or a child of it, ends."""
-    engine.on_use.append(_arm)
+    engine.on_use += (_arm, listen)  # again: the application may have set its logger provider since
     engine.on_fork.append(_forked)
     set_engine(engine)
     _arm()
