@@ -11,10 +11,6 @@ from spangrade.samples.dialects import DIALECTS
 _FOREIGN_KEYS: Final = frozenset(
     {
         "prompt",  # Logfire with agents of others
-        # MLflow
-        "mlflow.spanInputs",
-        "mlflow.spanOutputs",
-        "mlflow.chat.tools",
     }
 )
 _FOREIGN_PREFIXES: Final = (
@@ -28,17 +24,6 @@ _FOREIGN_PREFIXES: Final = (
     "ai.toolCall.result",
     "ai.value",
     "ai.documents",
-    "ai.observability.record_root.",  # TruLens
-    "ai.observability.call.",
-    "ai.observability.retrieval.",
-    "ai.observability.reranking.",
-    "haystack.pipeline.input_data",
-    "haystack.pipeline.output_data",
-    "haystack.component.input",
-    "haystack.component.output",
-    "haystack.agent.input",
-    "haystack.agent.output",
-    "haystack.agent.step.",
     "genkit:input",
     "genkit:output",
     "lmnr.span.input",

@@ -1,12 +1,16 @@
-"""A model call of which a dialect holds the request and the response whole → `Reading`."""
+"""A call of which a dialect holds what was given and what came back whole, each one value → `Reading`."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from spangrade.samples.messages import answer, as_messages, last_user_text, system_text
+from spangrade import semconv
+from spangrade.model.span import SpanData
+from spangrade.samples import scalars
+from spangrade.samples.arguments import by_name, executed
+from spangrade.samples.langchain import documents_of, read_answered, read_asked
+from spangrade.samples.messages import answer, as_messages, last_user_text, outcome, system_text
 from spangrade.samples.payloads import Payload, read_request, read_response
-from spangrade.samples.reading import Reading
-from spangrade.samples.scalars import declared_tools
+from spangrade.samples.reading import RETRIEVAL_KINDS, Reading
 
 
 def read_exchange(dialect: str, given: Any, result: Any, *, truncated: bool = False) -> Reading:
@@ -40,8 +44,34 @@ def of_payloads(
         response_id=response.response_id,
         finish_reasons=said.finish_reasons,
         usage=response.usage,
-        tools=declared_tools(tools) if isinstance(tools, (list, tuple)) else (),
+        tools=scalars.declared_tools(tools) if isinstance(tools, (list, tuple)) else (),
         reasoning=said.reasoning,
         refusal=said.refusal,
         truncated=truncated or asked_cut or said_cut,
+    )
+
+
+def read_run(
+    dialect: str, span: SpanData, kind: str, given: Any, result: Any, *, function: bool = False, truncated: bool = False
+) -> Reading:
+    """A run of anything but a model: messages give the last user turn and the last answer of the assistant (a state of
+    LangGraph's, too), other inputs and outputs the question and the answer among them. ``function``: they are a
+    function's arguments by name and what it returned, so all of them count. A tool's are its arguments, and its name is
+    the span's.
+    """
+    if kind == "tool":
+        called = executed(scalars.first_name(span.attributes, semconv.TOOL_NAME) or span.name, given)
+        return Reading(dialect, kind=kind, input=given, output=result, tool_calls=called, truncated=truncated)
+    asked, answered = read_asked(given), read_answered(result)
+    messages, cut = as_messages(asked.turns)
+    return Reading(
+        dialect,
+        kind=kind,
+        input=by_name(given) if function and not asked.turns else asked.value,
+        output=result if function and not answered.turns else answered.value,
+        messages=messages,
+        system=system_text(asked.turns),
+        documents=documents_of(result) if kind in RETRIEVAL_KINDS else None,
+        tool_calls=outcome(answered.turns).tool_calls if kind in ("agent", "chain") else (),
+        truncated=truncated or cut,
     )

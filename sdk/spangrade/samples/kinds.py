@@ -62,4 +62,7 @@ def _named(mark: KindMark, word: str) -> str | None:
         for beginning, meant in mark.prefixes:
             if word.startswith(beginning):
                 return meant
+        for ending, meant in mark.suffixes:
+            if word.endswith(ending):
+                return meant
     return kind

@@ -30,6 +30,8 @@ class Payload:
 
 def read_request(value: Any, depth: int = 0) -> Payload:
     """The conversation in a parsed request."""
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
+        value = value[0]  # LangChain: one list per prompt
     if _is_message_list(value):
         return Payload(_turns(value, "user"), known=True)
     if not isinstance(value, Mapping):

@@ -9,8 +9,11 @@ from spangrade.samples.dialects import (
     agent_framework,
     genai_events,
     google_adk,
+    haystack,
     langfuse,
+    langsmith,
     logfire,
+    mlflow,
     openinference,
     otel_genai,
     own,
@@ -18,12 +21,17 @@ from spangrade.samples.dialects import (
     pydantic_ai,
     semantic_kernel,
     traceloop,
+    trulens,
 )
 from spangrade.samples.dialects.base import Dialect
 
 DIALECTS: Final[tuple[Dialect, ...]] = (
     own,
     langfuse,
+    langsmith,
+    mlflow,
+    trulens,
+    haystack,
     logfire,
     pydantic_ai,
     google_adk,

@@ -28,12 +28,14 @@ class KindMark:
         default: the kind for any other value; None: the key says nothing then.
         present: the kind for any value at all, used only when no other mark knows the span.
         prefixes: beginnings of values → kind, asked after ``values``.
+        suffixes: endings of values → kind, asked last.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     default: str | None = None
     present: str | None = None
     prefixes: tuple[tuple[str, str], ...] = ()
+    suffixes: tuple[tuple[str, str], ...] = ()
 
 
 class Dialect(Protocol):

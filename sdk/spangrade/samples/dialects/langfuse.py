@@ -12,7 +12,7 @@ from typing import Any, Final
 from spangrade import semconv
 from spangrade.model.span import SpanData
 from spangrade.samples import scalars
-from spangrade.samples.arguments import unwrapped
+from spangrade.samples.arguments import executed, unwrapped
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
 from spangrade.samples.exchanges import read_exchange
 from spangrade.samples.flat import under
@@ -80,7 +80,9 @@ def read(span: SpanData) -> Reading:
         finish = scalars.names(metadata.pop(_FINISH, None)) or found.finish_reasons
         found = replace(found, finish_reasons=finish)
     else:
-        found = Reading(name, kind=kind, input=unwrapped(given), output=result, truncated=cut)
+        asked = unwrapped(given, named=kind == "tool")
+        called = executed(span.name, asked) if kind == "tool" else ()
+        found = Reading(name, kind=kind, input=asked, output=result, tool_calls=called, truncated=cut)
     return replace(
         found,
         model=scalars.first_name(attributes, MODEL) or found.model,

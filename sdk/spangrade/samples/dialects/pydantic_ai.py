@@ -12,6 +12,7 @@ from typing import Any, Final
 from spangrade import semconv
 from spangrade.model.span import SpanData
 from spangrade.samples import scalars
+from spangrade.samples.arguments import executed
 from spangrade.samples.dialects.base import KindMark, session_id, user_id
 from spangrade.samples.dialects.otel_genai import read_instructions
 from spangrade.samples.jsontext import read_items, read_loose
@@ -46,13 +47,13 @@ def claims(attributes: Mapping[str, Any]) -> bool:
     return not _CLAIMS.isdisjoint(attributes)
 
 
-def read(span: SpanData) -> Reading:
+def read(span: SpanData) -> Reading | None:
     attributes = span.attributes
     if ARGUMENTS in attributes or RESPONSE in attributes:
         return _tool(attributes)
     if any(key in attributes for key in _AGENT):
         return _agent(attributes)
-    return Reading(name)
+    return None
 
 
 def _agent(attributes: Mapping[str, Any]) -> Reading:
@@ -114,14 +115,16 @@ def _question(new: Sequence[Turn]) -> str | None:
 def _tool(attributes: Mapping[str, Any]) -> Reading:
     given, given_cut = read_loose(attributes.get(ARGUMENTS))
     result, result_cut = read_loose(attributes.get(RESPONSE))
-    tool = scalars.first_name(attributes, semconv.TOOL_NAME)
-    call = {"id": scalars.first_name(attributes, "gen_ai.tool.call.id"), "name": tool, "arguments": given}
     return Reading(
         name,
         kind="tool",
         input=given,
         output=result,
-        tool_calls=({key: value for key, value in call.items() if value is not None},) if tool else (),
+        tool_calls=executed(
+            scalars.first_name(attributes, semconv.TOOL_NAME),
+            given,
+            scalars.first_name(attributes, "gen_ai.tool.call.id"),
+        ),
         session_id=session_id(attributes),
         user_id=user_id(attributes),
         truncated=given_cut or result_cut,
