@@ -30,7 +30,7 @@ from spangrade_agent.config import AgentConfig, Tls
 from spangrade_agent.evaluators import evaluators_of
 from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.health import Gauge, Labels, admin_app
-from spangrade_agent.held_gauges import queue_gauges, store_gauges
+from spangrade_agent.held_gauges import assembly_gauges, queue_gauges, store_gauges
 from spangrade_agent.http_server import HttpServer
 from spangrade_agent.judge_gauges import judge_gauges
 from spangrade_agent.page.app import page_app
@@ -279,7 +279,8 @@ class Agent:
 
         told = Gauge("spangrade_requests_refused_total", "Requests the destination refused", "counter", by_answer)
         queues = dict(zip(("traces", "logs"), self._queues, strict=False))
-        return [*rows, told, *queue_gauges(queues), *store_gauges(self.store), *judge_gauges(self.ledger)]
+        held = (*queue_gauges(queues), *store_gauges(self.store), *assembly_gauges(self.pipeline))
+        return [*rows, told, *held, *judge_gauges(self.ledger)]
 
 
 def _files(tls: Tls | None) -> tuple[str, str] | None:

@@ -1,7 +1,10 @@
-"""What the agent holds, on ``/metrics``: samples for the page, and what is on its way to the destination."""
+"""What the agent holds, on ``/metrics``: samples for the page, what is on its way to the destination, and what samples are
+made of."""
 
 from collections.abc import Callable, Mapping, Sequence
 
+from spangrade.samples.tally import COUNTED
+from spangrade.scoring.pipeline import Pipeline
 from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.health import Gauge, Labels
 from spangrade_agent.store import SampleStore
@@ -40,4 +43,27 @@ def queue_gauges(queues: Mapping[str, ForwardQueue]) -> Sequence[Gauge]:
         Gauge("spangrade_queue_items_total", "Items put", "counter", each(lambda q: q.counts().queued)),
         Gauge("spangrade_queue_sent_total", "Items that arrived", "counter", each(lambda q: q.counts().sent)),
         Gauge("spangrade_queue_dropped_total", "Items given up", "counter", dropped),
+    ]
+
+
+def assembly_gauges(pipeline: Pipeline) -> Sequence[Gauge]:
+    """Traces, log records and conversations that are not complete, and what became of those that never were."""
+
+    def counted(counter: str, label: str) -> Callable[[], Mapping[Labels, float]]:
+        return lambda: {((label, value),): n for value, n in dict(getattr(pipeline.ledger.tally, counter)).items()}
+
+    waiting = {
+        "traces": ("Traces that are remembered", lambda: pipeline.waiting().traces),
+        "bytes": ("Memory of spans that others may need", lambda: pipeline.waiting().trace_bytes),
+        "log_spans": ("Spans whose log records came first", lambda: pipeline.waiting().logs),
+        "log_bytes": ("Memory of their log records", lambda: pipeline.waiting().log_bytes),
+        "sessions": ("Conversations that go on", lambda: pipeline.waiting().sessions),
+        "session_bytes": ("Memory of what was said in them", lambda: pipeline.waiting().session_bytes),
+    }
+    return [
+        *(Gauge(f"spangrade_assembly_{name}", said, "gauge", read) for name, (said, read) in waiting.items()),
+        *(
+            Gauge(f"spangrade_assembly_{name.replace('.', '_')}_total", said, "counter", counted(counter, label))
+            for name, (counter, label, said) in COUNTED.items()
+        ),
     ]

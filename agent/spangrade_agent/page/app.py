@@ -21,6 +21,7 @@ from spangrade_agent.page.access import Gate
 from spangrade_agent.page.api import answer_json, outcomes_json, sample_json, samples_json, trace_json
 from spangrade_agent.page.asgi import Answer, AsgiApp, Request, application, text
 from spangrade_agent.page.explained import explained_json
+from spangrade_agent.page.incomplete import incomplete
 from spangrade_agent.page.overview import PER_PAGE, REFRESH_S, Kept, View, overview
 from spangrade_agent.page.settings import PageSettings, host_of
 from spangrade_agent.page.story import login, missing, story
@@ -155,7 +156,8 @@ class _Routes:
             samples = self._store.recent(PER_PAGE + 1, view.before, view.evaluator, view.label)
         called = host_of(request.header("host") or "localhost")
         counts, budgets = self._ledger.snapshot(), self._ledger.budgets()
-        page = overview(self._settings, view, counts, kept, samples, self._clock.time_ns(), called, budgets)
+        lacking = incomplete(self._ledger.tally)
+        page = overview(self._settings, view, counts, kept, samples, self._clock.time_ns(), called, budgets, lacking)
         return Answer(200, page, HTML)
 
     def _samples(self, request: Request) -> Answer:

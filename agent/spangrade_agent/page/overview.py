@@ -80,9 +80,11 @@ def overview(
     now_ns: int,
     called: str,
     budgets: Mapping[str, Sequence[State]] | None = None,
+    lacking: str | None = None,
 ) -> bytes:
-    """``samples``: one more than `PER_PAGE` where there are older ones; ``budgets``: of judges, by name."""
-    facts = facts_of(settings, ("Kept", _kept(kept)))
+    """``samples``: one more than `PER_PAGE` where there are older ones; ``budgets``: of judges, by name; ``lacking``: what was
+    graded without all that belongs to it."""
+    facts = facts_of(settings, ("Kept", _kept(kept)), *((("Incomplete", lacking),) if lacking else ()))
     parts: list[Child] = []
     if counts:
         parts.append(_heading("Outcomes", "every pair of call and evaluator ends as exactly one of these"))

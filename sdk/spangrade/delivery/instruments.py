@@ -12,6 +12,9 @@
 | ``spangrade.judge.spent``, ``.reserved``, ``.left`` | observable: US dollars of a judge's budget, by evaluator and window (hour, day) |
 | ``spangrade.judge.concurrency.limit``, ``.in_flight`` | observable: calls at once that an endpoint takes, and those under way, by endpoint (its host) |
 | ``spangrade.judge.circuit`` | observable: 0 closed, 1 half open, 2 open (judges' pairs are dropped), by endpoint (its host) |
+| ``spangrade.assembly.partial``, ``.sessions.partial`` | observable: samples and conversations that were decided as they were, by reason |
+| ``spangrade.assembly.late`` | observable: what came after that, by what (call, turn) |
+| ``spangrade.assembly.log_records`` | observable: log records with content, by result (joined, or the bound at which they were lost) |
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +25,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.gate import GateState, by_host
 from spangrade.model.outcome import Outcome
+from spangrade.samples.tally import COUNTED
 from spangrade.scoring.outcomes import Counts, Ledger
 from spangrade.semconv import SCOPE
 
@@ -54,6 +58,14 @@ def _endpoints(ledger: Ledger, read: Callable[[GateState], int]) -> Callable[[Ca
     def callback(_options: CallbackOptions) -> Iterable[Observation]:
         for state in by_host(ledger.endpoints()):
             yield Observation(read(state), {"endpoint": state.host})
+
+    return callback
+
+
+def _assembly(ledger: Ledger, counter: str, label: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def callback(_options: CallbackOptions) -> Iterable[Observation]:
+        for value, number in dict(getattr(ledger.tally, counter)).items():
+            yield Observation(number, {label: value})
 
     return callback
 
@@ -111,6 +123,9 @@ class OutcomeInstruments:
             meter.create_observable_gauge(f"spangrade.judge.{name}", [_money(ledger, name)], "{USD}", said)
         for name, (unit, said, read) in _ENDPOINTS.items():
             meter.create_observable_gauge(f"spangrade.judge.{name}", [_endpoints(ledger, read)], unit, said)
+        for what, (counter, label, said) in COUNTED.items():
+            observed_counts = [_assembly(ledger, counter, label)]
+            meter.create_observable_counter(f"spangrade.assembly.{what}", observed_counts, "{item}", said)
         ledger.report_to(self)
 
     def outcome(self, evaluator: EvaluatorInfo, outcome: Outcome, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 
 @dataclass(slots=True)
@@ -23,6 +24,19 @@ class Tally:
     conversations: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     logs: Counter[str] = field(default_factory=Counter)
+
+
+#: The counters, by what they are called elsewhere: the field, its label, and what it counts.
+COUNTED: Final = {
+    "partial": ("partial", "reason", "Samples that were decided before all of their request had come"),
+    "sessions.partial": (
+        "conversations",
+        "reason",
+        "Conversations that were graded before their idle time, or in part",
+    ),
+    "late": ("late", "what", "Calls and turns that came after what they belong to had been decided"),
+    "log_records": ("logs", "result", "Log records with content: joined to their span, or lost at a bound"),
+}
 
 
 @dataclass(frozen=True, slots=True)
