@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional bench-metrics bench-judges fuzz clean
+.PHONY: demo test test-versions test-integration lint types layers format bench-sdk bench-plumbing bench-functional bench-metrics bench-judges bench-dialects fuzz clean
 
 # The stamp depends on pyproject, so a changed dependency is installed by the next target that needs it.
 $(VENV)/.stamp-core: pyproject.toml
@@ -75,6 +75,10 @@ bench-plumbing: $(VENV)/.stamp-dev
 # What one process gets out of a judge's endpoint, and what that costs the application; about two minutes.
 bench-judges: $(VENV)/.stamp-dev
 	$(BIN)/python -m tests.benchmarks.judges $(ARGS)
+
+# What reading a span costs in each dialect, beside its decoding; a minute, with ARGS=--cases two.
+bench-dialects: $(VENV)/.stamp-dev
+	$(BIN)/python -m tests.benchmarks.dialects $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

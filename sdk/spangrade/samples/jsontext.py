@@ -66,7 +66,8 @@ def read_value(value: Any) -> tuple[Any, bool]:
     Text that is not JSON stays text; ``truncated`` says whether it looks like JSON that was cut.
     """
     if not isinstance(value, str):
-        return snapshot(value), False
+        kind = type(value)  # of plain containers itself: nobody changes what stands on an ended span
+        return settled(value) if kind is dict or kind is list else snapshot(value), False
     try:
         return settled(loads(value)), False
     except ValueError:

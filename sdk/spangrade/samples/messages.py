@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from spangrade import semconv
-from spangrade._values import MAX_CHARS, bounded
+from spangrade._values import MAX_CHARS, bounded, valid
 
 MAX_MESSAGES: Final = 2_000
 MAX_TOOL_CALLS: Final = 256
@@ -48,8 +48,8 @@ class Turn:
     finish_reason: str | None = None
 
     def as_message(self) -> dict[str, Any]:
-        """The plain dict: ``role`` and ``content`` always, the rest where known."""
-        message: dict[str, Any] = {"role": self.role, "content": self.text or ""}
+        """The plain dict: ``role`` and ``content`` always, the rest where known. Valid text, not bounded."""
+        message: dict[str, Any] = {"role": self.role, "content": valid(self.text) if self.text else ""}
         if self.tool_calls:
             message["tool_calls"] = self.tool_calls[:MAX_TOOL_CALLS]
         if self.tool_call_id:
@@ -57,7 +57,7 @@ class Turn:
         if self.name:
             message["name"] = self.name
         if self.reasoning:
-            message["reasoning"] = self.reasoning
+            message["reasoning"] = valid(self.reasoning)
         if self.finish_reason:
             message["finish_reason"] = self.finish_reason
         if self.refusal:
@@ -71,8 +71,14 @@ def as_messages(turns: Sequence[Turn]) -> tuple[tuple[dict[str, Any], ...], bool
     The newest are whole as long as there is room, since they matter most; older ones are cut in the middle with a mark.
     Turns of which only the roles are known (content was not captured) are no messages.
     """
-    if not any(turn.text is not None or turn.tool_calls or turn.reasoning for turn in turns):
+    known, size = False, 0
+    for turn in turns:
+        known = known or turn.text is not None or bool(turn.tool_calls or turn.reasoning)
+        size += len(turn.text or "") + len(turn.reasoning or "")
+    if not known:
         return (), False
+    if size <= MAX_CHARS and len(turns) <= MAX_MESSAGES:  # the usual case
+        return tuple([turn.as_message() for turn in turns]), False
     kept = turns[-MAX_MESSAGES:]
     cut, room = len(kept) < len(turns), MAX_CHARS
     messages = []
@@ -122,15 +128,24 @@ class Answer:
 
 def answer(turns: Sequence[Turn]) -> Answer:
     """The `Answer` of a response's turns: choices, or the items of one choice in order."""
+    if len(turns) == 1:  # the usual case
+        said = turns[0]
+        return Answer(
+            None if said.text is None else bounded(said.text),
+            tuple(said.tool_calls[:MAX_TOOL_CALLS]),
+            bounded(said.reasoning) if said.reasoning else None,
+            said.refusal and said.text is not None,
+            (said.finish_reason,) if said.finish_reason else (),
+        )
     chosen = next((i for i, turn in enumerate(turns) if turn.text is not None), None)
     heard = turns if chosen is None else turns[: chosen + 1]
-    said = None if chosen is None else turns[chosen]
+    spoken = None if chosen is None else turns[chosen]
     thoughts = [turn.reasoning for turn in heard if turn.reasoning]
     return Answer(
-        text=None if said is None or said.text is None else bounded(said.text),
+        text=None if spoken is None or spoken.text is None else bounded(spoken.text),
         tool_calls=tuple(call for turn in heard for call in turn.tool_calls)[:MAX_TOOL_CALLS],
         reasoning=bounded("\n".join(thoughts)) if thoughts else None,
-        refusal=said is not None and said.refusal,
+        refusal=spoken is not None and spoken.refusal,
         finish_reasons=tuple(turn.finish_reason for turn in turns if turn.finish_reason),
     )
 

@@ -20,6 +20,7 @@ _CALL: Final = frozenset({"tool_call", "tool-call", "tool_use", "function_call",
 _RESULT: Final = frozenset(
     {"tool_call_response", "tool-result", "tool_result", "function_call_output", "server_tool_call_response"}
 )
+_FUNCTIONS: Final = dict.fromkeys(("function", "functionCall", "function_call", "server_tool_call")).keys()
 _WORD: Final = re.compile(r"[a-z0-9]+")
 MAX_PARTS: Final = 2_000
 _MAX_DEPTH: Final = 4
@@ -44,10 +45,19 @@ def text_of(content: Any, depth: int = 0) -> str | None:
 
 def tool_call(value: Any) -> dict[str, Any] | None:
     """``{"id"?, "name", "arguments"}`` of a tool call in any spelling; arguments parsed where they are JSON."""
-    if not isinstance(value, Mapping):
+    if type(value) is dict:
+        name, call_id, given = value.get("name"), value.get("id"), value.get("arguments")
+        if type(name) is str and type(call_id) is str and given is not None and _FUNCTIONS.isdisjoint(value):
+            arguments = read_loose(given)[0]
+            return {"id": scalars.name(call_id) or "", "name": scalars.name(name) or "", "arguments": arguments}
+    elif not isinstance(value, Mapping):
         return None
-    inner = next((value[k] for k in ("function", "functionCall", "function_call", "server_tool_call")
-                  if isinstance(value.get(k), Mapping)), value)  # fmt: skip
+    inner = value
+    for key in _FUNCTIONS:
+        held = value.get(key)
+        if held is not None and isinstance(held, Mapping):
+            inner = held
+            break
     call: dict[str, Any] = {}
     call_id = scalars.first_name(value, "id", "call_id", "tool_call_id", "toolCallId") or scalars.first_name(
         inner, "id"
@@ -83,18 +93,20 @@ class Parts:
     def content(self, content: Any, depth: int = 0) -> None:
         if isinstance(content, str):
             self.say(content)
-        elif isinstance(content, Mapping):
-            self.part(content, depth)
         elif isinstance(content, (list, tuple)):
             for part in content:
                 self.left -= 1
                 if self.left < 0:
                     self.say("[more parts cut]")
                     return
-                if isinstance(part, str):
+                if type(part) is dict:
+                    self.part(part, depth)
+                elif isinstance(part, str):
                     self.say(part)
                 elif isinstance(part, Mapping):
                     self.part(part, depth)
+        elif isinstance(content, Mapping):
+            self.part(content, depth)
         elif content is not None:
             self.say(scalars.text(content) or "")
 

@@ -12,7 +12,9 @@ ROOT_KINDS = frozenset({"llm", "agent", "chain"})
 RETRIEVAL_KINDS = frozenset({"retriever", "reranker"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(
+    slots=True
+)  # not frozen: one is made for each dialect of every call, and a frozen one takes four times as long
 class Reading:
     """What a dialect found in one span. None (or an empty tuple) means: this dialect says nothing of it.
 

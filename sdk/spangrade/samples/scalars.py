@@ -54,7 +54,9 @@ def text(value: Any) -> str | None:
 
 def count(value: Any) -> int | None:
     """A token count: a whole number of 0 or more, also as text or float; else None."""
-    if isinstance(value, bool):
+    if type(value) is int:
+        return value if 0 <= value <= _MAX_COUNT else None
+    if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):
         try:
@@ -81,7 +83,10 @@ def usage(
     found: dict[str, int] = {}
     for field, keys in zip(USAGE, (inputs, outputs, cache_reads, cache_writes, reasoning), strict=True):
         for key in keys:
-            number = count(attributes.get(key))
+            held = attributes.get(key)
+            if held is None:
+                continue
+            number = count(held)
             if number is not None:
                 found[field] = number
                 break
@@ -102,12 +107,16 @@ def seconds(value: Any) -> float | None:
 
 def declared_tools(value: Any) -> tuple[dict[str, Any], ...]:
     """The tools of a list attribute, each as it was declared: JSON text, a list, or a mapping of each."""
+    if value is None:
+        return ()
     items = (read_object(item) for item in read_items(value).items[:MAX_TOOLS])
     return tuple(item for item in items if item)
 
 
 def names(value: Any) -> tuple[str, ...]:
     """Several short texts: a sequence, a JSON list, or text separated by commas."""
+    if value is None:
+        return ()
     if isinstance(value, str):
         if value.lstrip().startswith("["):
             try:

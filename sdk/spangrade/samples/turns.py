@@ -9,6 +9,7 @@ from spangrade.samples.messages import Turn, is_judge_text, normal_role, split_t
 from spangrade.samples.parts import MAX_PARTS, NOTHING, Parts, stands_alone, tool_call
 
 _SIMPLE: Final = frozenset({"role", "parts", "content", "finish_reason", "name"})
+_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 
 
 def read_turns(found: Items, default_role: str) -> list[Turn]:
@@ -38,18 +39,23 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
         return [_finish(NOTHING, {}, default_role, item)]
     if not isinstance(item, Mapping):
         return []
-    if type(item) is dict and _SIMPLE.issuperset(item):
-        plain = _simple_text(item)
+    simple = item if type(item) is dict and _SIMPLE.issuperset(item) else None
+    if simple is not None:
+        plain = _simple_text(simple)
         if plain is not None:
-            return [_finish(NOTHING, item, default_role, plain)]
-    kwargs = item.get("kwargs")
-    if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
-        item = kwargs
+            return [_simple(simple, plain) or _finish(NOTHING, item, default_role, plain)]
     parts = Parts()
-    if "role" not in item and stands_alone(item):
-        parts.part(item)
-        return parts.results or [_finish(parts, item, default_role, None)]
-    _collect(parts, item)
+    if simple is not None:
+        said = simple.get("parts")
+        parts.content(said if said is not None else simple.get("content"))
+    else:
+        kwargs = item.get("kwargs")
+        if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
+            item = kwargs
+        if "role" not in item and stands_alone(item):
+            parts.part(item)
+            return parts.results or [_finish(parts, item, default_role, None)]
+        _collect(parts, item)
     if parts.results and not parts.texts and not parts.calls:
         return parts.results
     fallback = "assistant" if parts.calls and default_role == "unknown" else default_role
@@ -65,7 +71,9 @@ def _collect(parts: Parts, item: Mapping[str, Any]) -> None:
     for key in ("tool_calls", "toolCalls"):
         calls = item.get(key)
         if isinstance(calls, (list, tuple)):
-            parts.calls += [call for call in map(tool_call, calls[:MAX_PARTS]) if call is not None]
+            known = {call["id"] for call in parts.calls if "id" in call}  # Anthropic's stand among the parts too
+            found = (call for call in map(tool_call, calls[:MAX_PARTS]) if call is not None)
+            parts.calls += [call for call in found if call.get("id") not in known]
             break
     else:
         call = tool_call(item.get("function_call"))  # OpenAI's first form
@@ -83,18 +91,38 @@ def _collect(parts: Parts, item: Mapping[str, Any]) -> None:
 def _simple_text(item: dict[str, Any]) -> str | None:
     """The text of a message of nothing else: the usual case, read without collecting parts."""
     parts = item.get("parts", item.get("content"))
-    if type(parts) is str:
+    kind = type(parts)
+    if kind is str:
         return parts
-    if type(parts) not in (list, tuple) or not parts:
+    if (kind is not list and kind is not tuple) or not parts:
         return None
     texts = [part["content"] for part in parts if type(part) is dict and part.get("type") == "text" and len(part) == 2
              and type(part.get("content")) is str]  # fmt: skip
     return "\n".join(texts) if len(texts) == len(parts) else None
 
 
+def _simple(item: dict[str, Any], text: str) -> Turn | None:
+    """What `_finish` makes of the usual words for roles and names."""
+    role, name, reason = item.get("role"), item.get("name"), item.get("finish_reason")
+    if (
+        type(role) is not str
+        or role not in _ROLES
+        or name is not None
+        or (reason is not None and type(reason) is not str)
+    ):
+        return None
+    said: str | None = text
+    thought = None
+    if role == "assistant":
+        said, thought = split_thinking(text)
+    return Turn(role, said, reasoning=thought, finish_reason=scalars.name(reason) if reason else None)
+
+
 def _finish(parts: Parts, item: Mapping[str, Any], default_role: str, text: str | None) -> Turn:
-    call_id = scalars.first_name(item, "tool_call_id", "toolCallId", "call_id")
-    role = normal_role(scalars.name(item.get("role")))
+    role = item.get("role")
+    if type(role) is not str or role not in _ROLES:
+        role = normal_role(scalars.name(role))
+    call_id = None if role == "assistant" else scalars.first_name(item, "tool_call_id", "toolCallId", "call_id")
     if role is None:
         kind = scalars.name(item.get("type"))  # LangChain
         guessed = "tool" if call_id and not parts.calls else default_role

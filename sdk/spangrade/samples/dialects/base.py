@@ -65,7 +65,8 @@ class Dialect(Protocol):
     def content_prefixes(self) -> tuple[str, ...]: ...
 
     def claims(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether the span may hold something of this dialect. Cheap: a few lookups."""
+        """Whether the span may hold something of this dialect, by its keys alone: the answer is kept for spans with the same
+        keys."""
         ...
 
     def read(self, span: SpanData) -> Reading | None:
