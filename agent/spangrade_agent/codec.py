@@ -59,6 +59,7 @@ _RESPONSES: Final[Mapping[Signal, tuple[type[Message], str, str]]] = {
     "metrics": (ExportMetricsServiceResponse, "rejected_data_points", "rejectedDataPoints"),
 }
 _STATUS: Final = ("unset", "ok", "error")
+_ENTRIES: Final = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _HAS_REMOTE: Final = SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK
@@ -186,11 +187,19 @@ def span_data(span: Span, resource_attributes: Mapping[str, Any], scope: Instrum
         scope_name=scope.name,
         status=_STATUS[code] if 0 <= code < len(_STATUS) else "unset",
         status_message=status.message,
-        parent_is_remote=bool(flags & _IS_REMOTE) if parent_id is not None and flags & _HAS_REMOTE else None,
+        parent_is_remote=None if parent_id is None else _is_remote(flags, span.kind),
         trace_flags=flags & 0xFF or 1,
         trace_state=span.trace_state,
         dropped_attributes=span.dropped_attributes_count,
     )
+
+
+def _is_remote(flags: int, kind: int) -> bool | None:
+    """Whether a parent is another process's: as the sender says; of one that does not say (older SDKs do not), as the kind
+    tells, since what a server or consumer span answers came from elsewhere. None: nobody knows."""
+    if flags & _HAS_REMOTE:
+        return bool(flags & _IS_REMOTE)
+    return True if kind in _ENTRIES else None
 
 
 def attributes_of_kvs(kvs: Iterable[KeyValue]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ MIME_JSON: Final = "application/json"
 
 # --- Spangrade's own: on a traced call -------------------------------------------------------------------------------
 CONTEXT: Final = "spangrade.context"  # JSON object given by set_context()
+COMPLETE: Final = "spangrade.complete"  # true, on a process's entry span: what is below it has been told when it is
 SCORED_BY: Final = "spangrade.scored_by"  # string[]: evaluators that somebody has taken, "name@confighash"
 ENDED: Final = "spangrade.ended"  # how a call ended where it is no plain return: complete (a stream), closed, unconsumed, cancelled, error
 

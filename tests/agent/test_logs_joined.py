@@ -224,6 +224,46 @@ def test_c093_however_the_requests_are_shuffled_there_is_one_sample_with_its_doc
     assert named <= {"rag", "chat" + orphan.parent_span_id.hex()}
 
 
+def request_below_a_gateway(kind: int, **attributes: Any) -> str:
+    """A call below an entry span whose parent is somebody else's, from an SDK that does not say so."""
+    entry = {
+        "traceId": f"{7:032x}",
+        "spanId": f"{1:016x}",
+        "parentSpanId": f"{99:016x}",
+        "name": "POST /chat",
+        "kind": kind,
+        "startTimeUnixNano": "1000",
+        "endTimeUnixNano": "9000",
+        "attributes": [{"key": key, "value": value} for key, value in attributes.items()],
+    }
+    said = {s.OI_KIND: "CHAIN", s.OI_INPUT: "Hi", s.OI_OUTPUT: "Hello"}
+    call = {**entry, "spanId": f"{2:016x}", "parentSpanId": entry["spanId"], "name": "answer", "kind": 1}
+    call["attributes"] = [{"key": key, "value": {"stringValue": value}} for key, value in said.items()]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [call, entry]}]}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "whole"),
+    [
+        (1, {}, False),
+        (2, {}, True),  # a server's
+        (5, {}, True),  # a consumer's
+        (3, {}, False),
+        (1, {s.COMPLETE: {"boolValue": True}}, True),
+        (1, {s.COMPLETE: {"boolValue": False}}, False),
+        (1, {s.COMPLETE: {"stringValue": "true"}}, False),
+    ],
+)
+def test_an_entry_span_ends_its_trace_by_its_kind_or_by_its_word(
+    kind: int, attributes: dict[str, Any], whole: bool, agent: Callable[..., Agent], destination: Destination
+) -> None:
+    running = agent("answered")
+    send(running, "traces", request_below_a_gateway(kind, **attributes))
+    assert running.stop(10)
+    (call,) = [span for span in destination.spans(2) if span.name == "answer"]
+    assert (scores(call)["answered"].get(s.ASSEMBLY) != "partial") is whole
+
+
 # --- conversations -----------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spangrade.semconv import COMPLETE
+
 
 @dataclass(frozen=True, slots=True)
 class EventData:
@@ -51,5 +53,6 @@ class SpanData:
 
     @property
     def is_local_root(self) -> bool:
-        """No parent in this process: no parent at all, or one that the source says is remote."""
-        return self.parent_span_id is None or self.parent_is_remote is True
+        """No parent in this process: no parent at all, one that the source says is remote, or the span says itself that with
+        it all has been told (``spangrade.complete`` = true)."""
+        return self.parent_span_id is None or self.parent_is_remote is True or self.attributes.get(COMPLETE) is True
