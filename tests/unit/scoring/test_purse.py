@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.process.programs import free_port
 
 from spangrade.errors import ConfigError
 from spangrade.scoring.purse import GRACE_S, UNIT, MemoryPurses, Purse, PurseStore, Reservation
@@ -36,9 +37,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = shutil.which("redis-server") or shutil.which("valkey-server")
     if server is None:
         pytest.skip("needs redis-server (Debian: redis-server)")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folder = tmp_path_factory.mktemp("redis")
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     process = subprocess.Popen([server, *options], stdout=subprocess.PIPE, text=True)
@@ -247,10 +246,10 @@ def test_a_store_that_is_away_lends_nothing_and_raises_nothing() -> None:
 
 
 def test_a_redis_that_is_not_there_lends_nothing() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    assert purse(purse_store(f"redis://127.0.0.1:{port}/0")).reserve(0.1, 60) is None
+    with socket.socket() as taken:  # and by nobody else meanwhile
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        assert purse(purse_store(f"redis://127.0.0.1:{port}/0")).reserve(0.1, 60) is None
 
 
 def test_a_file_is_its_owners_and_one_of_another_release_is_refused(tmp_path: Path) -> None:
