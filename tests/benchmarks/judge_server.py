@@ -1,7 +1,8 @@
 """A judge's endpoint in a process of its own: every reply takes so long, and more than so many at once get 429. It ends with
 the process that started it, however that ends: then there is nobody at the other end of its standard input.
 
-``GET /stats`` gives what it has done: replies, refusals, the most requests that it had at once.
+``GET /stats`` gives what it has done: replies, refusals, the most requests that it had at once; and when, by its own clock, since
+the answer may be a while on its way to a process that is busy.
 """
 
 import asyncio
@@ -9,10 +10,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 _REPLY = {
     "id": "x",
@@ -58,10 +61,13 @@ class Server:
                 lines = head.lower().split(b"\r\n")
                 length = next((int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:")), 0)
                 await reader.readexactly(length)
-                writer.write(_response("200 OK", self._done) if head.startswith(b"GET") else await self._reply())
+                writer.write(self._stats() if head.startswith(b"GET") else await self._reply())
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
+
+    def _stats(self) -> bytes:
+        return _response("200 OK", {**self._done, "at": time.monotonic()})
 
     async def _reply(self) -> bytes:
         if self._limit and self._now >= self._limit:
@@ -87,10 +93,20 @@ def serving(delay: float, limit: int = 0) -> Iterator[str]:
             process.kill()
 
 
-def stats(origin: str) -> Counter[str]:
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """``at``: seconds, by the server's clock."""
+
+    at: float
+    replies: int = 0
+    refused: int = 0
+    most: int = 0
+
+
+def stats(origin: str) -> Stats:
     """What the server has done so far."""
     with urllib.request.urlopen(f"{origin}/stats", timeout=10) as answer:
-        return Counter(json.load(answer))
+        return Stats(**json.load(answer))
 
 
 if __name__ == "__main__":

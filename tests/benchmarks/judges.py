@@ -2,7 +2,8 @@
 
 ``make bench-judges``, or ``python -m tests.benchmarks.judges``; about two minutes. The endpoint is a process of its own, on the loopback.
 Windows with busy and idle judges are in turns, in both of them 105 calls a second are traced; what is printed is the median of
-windows. On a machine that others use too the ratios say more than the milliseconds.
+windows. On a machine that others use too the ratios say more than the milliseconds, and what a bare loop of calls reaches says
+what the machine gives.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from spangrade.errors import JudgeError
 from spangrade.judges.providers.base import JudgeRequest, Message
 from spangrade.judges.providers.openai_compatible import OpenAICompatible
 from tests.benchmarks.calls import ANSWER, Nowhere
+from tests.benchmarks.judge_bare import bare
 from tests.benchmarks.judge_server import serving, stats
 
 CONCURRENCY = 200
@@ -93,6 +95,7 @@ def _until_all_are_under_way(judge: sg.LlmJudge) -> None:
 def frontier(rounds: int, seconds: float) -> None:
     """An endpoint that takes two seconds and answers two hundred at once."""
     rates: list[float] = []
+    bares: list[float] = []
     times: dict[bool, list[list[float]]] = {False: [], True: []}
     with serving(DELAY_S) as origin:
         os.environ |= {"SPANGRADE_JUDGE_BASE_URL": f"{origin}/v1", "SPANGRADE_JUDGE_MODEL": "bench"}
@@ -112,18 +115,27 @@ def frontier(rounds: int, seconds: float) -> None:
                 began = began if turn else time.perf_counter()
                 _until_all_are_under_way(helpful)
                 ramp = ramp or time.perf_counter() - began
-                first, started = stats(origin)["replies"], time.perf_counter()
+                first = stats(origin)
                 times[True].append(_timed(seconds))
-                rates.append((stats(origin)["replies"] - first) / (time.perf_counter() - started))
+                last = stats(origin)
+                rates.append((last.replies - first.replies) / (last.at - first.at))
                 threads, kb = threading.active_count(), _status("VmRSS:")
             sg.flush(60)
-        calls, most = stats(origin)["replies"], stats(origin)["most"]
+            with serving(DELAY_S) as another:
+                bares.append(bare(another, CONCURRENCY, seconds))
+        done = stats(origin)
+        calls, most = done.replies, done.most
         cpu = time.process_time() - before_cpu
     sg.shutdown()
     print(f"| endpoint: {DELAY_S:g} s a reply, {CONCURRENCY} at once | calls/s | of what Little's law allows | goal |")
     print("|---|---|---|---|")
-    rate = statistics.median(rates)
-    print(f"| one process, judges busy | {rate:.1f} | {rate / ALLOWED:.1%} | 95% |\n")
+    for name, found in (("one process, judges busy", rates), ("a bare loop, in turns with them", bares)):
+        rate = statistics.median(found)
+        print(
+            f"| {name} | {rate:.1f} ({min(found):.1f}-{max(found):.1f}) | {rate / ALLOWED:.1%} | {'95%' if found is rates else ''} |"
+        )
+    ratio = statistics.median(a / b for a, b in zip(rates, bares, strict=True))
+    print(f"\njudges / bare loop: {ratio:.1%}; what it does not reach, the machine does not give now\n")
     print(
         f"{ramp:.1f} s from the first call to {CONCURRENCY} under way; at most {most} at once; {threads} threads, "
         f"{(kb - before_kb) / 1024:.0f} MB more than before; {cpu / calls * 1e3:.1f} ms of processor time per judged call, "
@@ -161,16 +173,16 @@ def adaptive(seconds: float) -> None:
         for thread in threads:
             thread.start()
         time.sleep(seconds / 4)  # the limit is found
-        first, started = stats(origin), time.perf_counter()
+        first = stats(origin)
         while time.perf_counter() < end:
             limits.append(client.limiter.state().limit)
             time.sleep(0.1)
-        last, took = stats(origin), time.perf_counter() - started
+        last = stats(origin)
         for thread in threads:
             thread.join()
         client.close()
-    replies, refused = last["replies"] - first["replies"], last["refused"] - first["refused"]
-    rate, low, high = replies / took, min(limits), max(limits)
+    replies, refused = last.replies - first.replies, last.refused - first.refused
+    rate, low, high = replies / (last.at - first.at), min(limits), max(limits)
     print(
         f"| endpoint: 429 above {SERVER_LIMIT} at once | limit, median (range) | calls/s | of Little's law | refused |"
     )
@@ -179,7 +191,7 @@ def adaptive(seconds: float) -> None:
         f"| 60 callers | {statistics.median(limits):g} ({low}-{high}) | {rate:.1f} | {rate / SERVER_ALLOWED:.1%} | "
         f"{refused / (replies + refused):.2%} |\n"
     )
-    print(f"while the limit was being found: {first['refused']} refused; calls that failed in the end: {len(errors)}")
+    print(f"while the limit was being found: {first.refused} refused; calls that failed in the end: {len(errors)}")
 
 
 def main() -> None:

@@ -83,7 +83,8 @@ class Connection:
         if left <= 0:
             raise httpx.ReadTimeout("out of time")
         # Unsampled: whoever stands between here and the model sees a trace that is not to be recorded (no echo).
-        sent = {**headers, "traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"}
+        ids = secrets.token_hex(24)
+        sent = {**headers, "traceparent": f"00-{ids[:32]}-{ids[32:]}-00"}
         timeout = httpx.Timeout(left, connect=min(left, CONNECT_S))
         data = bytearray()
         with (
