@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from spangrade._values import bounded, cut, snapshot
+from spangrade._walk import INT64
 
 MAX_DOCUMENT_CHARS: Final = 131_072
 CONTENT_KEYS: Final = ("content", "text", "page_content", "document", "passage", "chunk", "body", "document.content")
@@ -23,7 +24,9 @@ _METADATA: Final = ("metadata", "meta", "extra_info", "document.metadata")
 _SURE_LISTS: Final = ("documents", "docs", "source_documents", "source_nodes")
 LIST_KEYS: Final = (*_SURE_LISTS, "nodes", "results", "matches", "hits", "chunks")
 _VECTORS: Final = frozenset({"embedding", "embeddings", "vector", "vectors", "values", "sparse_values"})
-_SHAPE: Final = frozenset({"id", "content", "score", "metadata"})
+_SHAPE: Final = frozenset({"id", "content", "text", "page_content", "score", "metadata", "type"})
+_FLAT: Final = frozenset({str, int, float, bool, type(None)})
+_MAX_FLAT: Final = 32
 MAX_DEPTH: Final = 4
 
 
@@ -31,8 +34,10 @@ def read_document(item: Any, depth: int) -> dict[str, Any] | None:
     """One document, or None when this is not one."""
     if isinstance(item, str):
         return {"content": bounded(item, MAX_DOCUMENT_CHARS)}
-    if type(item) is dict and _SHAPE.issuperset(item) and isinstance(item.get("content"), str):
-        return _of_shape(item)
+    if type(item) is dict and _SHAPE.issuperset(item):
+        document = _of_shape(item)
+        if document is not None:
+            return document
     if isinstance(item, (list, tuple)) and not hasattr(type(item), "_fields"):
         pair = _pair(item)
         if pair is None:
@@ -47,18 +52,45 @@ def read_document(item: Any, depth: int) -> dict[str, Any] | None:
     return _of_fields(stored, isinstance(item, dict), depth)
 
 
-def _of_shape(item: dict[str, Any]) -> dict[str, Any]:
-    """What is in our own shape already: the same result as `_of_fields`, sooner."""
+def _of_shape(item: dict[str, Any]) -> dict[str, Any] | None:
+    """What is in the usual shapes: the same result as `_of_fields`, sooner. None where there is no text."""
+    content = item.get("content")
+    if type(content) is not str:
+        content = item.get("text") if content is None else None
+        if type(content) is not str:
+            content = item.get("page_content") if content is None and item.get("content") is None else None
+            if type(content) is not str:
+                return None
     given_id, score, metadata = _id(item.get("id")), read_number(item.get("score")), item.get("metadata")
     document: dict[str, Any] = {} if given_id is None else {"id": given_id}
-    document["content"] = bounded(item["content"], MAX_DOCUMENT_CHARS)
+    document["content"] = bounded(content, MAX_DOCUMENT_CHARS)
     if score is not None:
         document["score"] = score
     if metadata is not None:
-        plain = _metadata(item, False, set())
+        plain = dict(metadata) if _is_flat(metadata) else _metadata(item, False, set())
         if plain:
             document["metadata"] = plain
     return document
+
+
+def _is_flat(metadata: Any) -> bool:
+    """Whether a copy of the usual metadata needs no walk: few short values of plain types."""
+    return (
+        type(metadata) is dict
+        and len(metadata) <= _MAX_FLAT
+        and all(
+            type(key) is str
+            and len(key) <= 256
+            and key.isascii()
+            and type(value) in _FLAT
+            and (
+                (len(value) <= 1_024 and value.isascii())
+                if type(value) is str
+                else value is None or -INT64 <= value < INT64
+            )
+            for key, value in metadata.items()
+        )
+    )
 
 
 def _holds_list(stored: Mapping[str, Any]) -> bool:

@@ -87,9 +87,10 @@ def read_object(value: Any) -> dict[str, Any]:
         if not looks_json(value):
             return {}
         try:
-            value = loads(value)
+            found = settled(loads(value))
         except ValueError:
             return {}
+        return found if isinstance(found, dict) else {}
     if not isinstance(value, Mapping):
         return {}
     plain = snapshot(value if isinstance(value, dict) else dict(value))
