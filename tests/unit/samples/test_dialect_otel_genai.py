@@ -140,7 +140,13 @@ def test_media_is_described_by_its_kind(call_of: CallOf) -> None:
     ]
     messages = json.dumps([{"role": "user", "parts": [text("Look"), *parts]}])
     reading = call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages}).reading
-    marks = ("[video: by URL]", "[audio: audio/wav, 3 bytes]", "[document: application/pdf, by id]", "[sketch]", "[holograms]")
+    marks = (
+        "[video: by URL]",
+        "[audio: audio/wav, 3 bytes]",
+        "[document: application/pdf, by id]",
+        "[sketch]",
+        "[holograms]",
+    )
     assert reading.input == "\n".join(("Look", *marks))
 
 
@@ -304,3 +310,14 @@ def test_input_and_output_may_come_in_two_details_events(span_of: Callable[..., 
     assert call is not None
     assert (call.reading.input, call.reading.output, call.reading.model) == ("Hi", "Hello", "m")
     assert call.reading.usage == {"input_tokens": 3}
+
+
+def test_a_framework_is_no_models_provider(call_of: CallOf) -> None:
+    """Frameworks put their own names there on spans of their own."""
+    assert (
+        call_of({"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "langchain"}).reading.provider is None
+    )
+    assert (
+        call_of({"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai"}).reading.provider
+        == "openai"
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spangrade.model.span import EventData, SpanData
-from spangrade.samples.assemble import root_sample, sample_of
+from spangrade.samples.assemble import sample_of
 from spangrade.samples.content import is_content_key
 from spangrade.samples.extract import extract, quick_kind
 from spangrade.samples.reading import Call
@@ -103,7 +103,9 @@ def test_parts_stand_as_json_in_the_content(call_of: CallOf) -> None:
         [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "https://x/y"}}]
     )
     said = [{"role": "assistant", "content": "A cat."}]
-    assert call_of(flattened([{"role": "user", "content": parts}], said)).reading.input == "What is it?\n[image: by URL]"
+    assert (
+        call_of(flattened([{"role": "user", "content": parts}], said)).reading.input == "What is it?\n[image: by URL]"
+    )
     assert call_of(flattened([{"role": "user", "content": "[1, 2]"}], said)).reading.input == "[1, 2]"
 
 
@@ -115,6 +117,27 @@ def test_thoughts_are_a_completion_of_their_own_and_no_answer(call_of: CallOf) -
     assert (reading.output, reading.reasoning, reading.finish_reasons) == ("51", "Maybe 54?", ("end_turn",))
     assert len(reading.output_messages) == 1
     assert call_of(flattened(asked, [thinking])).reading.output is None
+
+
+def test_a_call_that_stands_in_the_content_too_is_one(call_of: CallOf) -> None:
+    """Anthropic's parts, and flattened beside them."""
+    part = {"type": "tool_use", "id": "c1", "name": "look", "input": {"q": 1}}
+    asked = {
+        "role": "assistant",
+        "content": json.dumps([{"type": "text", "text": "I look."}, part]),
+        "tool_calls.0.id": "c1",
+        "tool_calls.0.name": "look",
+        "tool_calls.0.arguments": '{"q": 1}',
+    }
+    (message,) = call_of(flattened([asked], [])).reading.messages
+    assert message["tool_calls"] == [{"id": "c1", "name": "look", "arguments": {"q": 1}}]
+
+
+def test_offered_tools_may_have_an_input_schema(call_of: CallOf) -> None:
+    """Anthropic."""
+    function = {"llm.request.functions.0.name": "look", "llm.request.functions.0.input_schema": '{"type": "object"}'}
+    tools = call_of(flattened([{"role": "user", "content": "Hi"}], [], **function)).reading.tools
+    assert tools == ({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}},)
 
 
 def test_a_refusal_is_marked_and_what_a_filter_held_back_is_no_answer(call_of: CallOf) -> None:
@@ -232,17 +255,15 @@ def test_a_tool_of_langchain_is_its_arguments_without_the_bookkeeping(call_of: C
     assert reading.tool_calls == ({"id": "c1", "name": "look", "arguments": {"q": 1}},)
 
 
-def test_documents_in_a_tasks_output_reach_the_answer(call_of: CallOf) -> None:
-    """Its callbacks write down no retriever; the step that held one gave documents back."""
-    found = [lc("Document", page_content="Type F", metadata={"p": 1}, id="d1", type="Document")]
-    task = call_of(
-        entity("task", {"inputs": "Hi", "kwargs": {}}, {"outputs": {"context": found, "question": "Hi"}, "kwargs": {}}),
-        span_id=2, parent_span_id=1,
-    )  # fmt: skip
-    top = call_of(entity("workflow", {"inputs": "Hi", "kwargs": {}}, {"outputs": "Type F.", "kwargs": {}}))
-    sample = root_sample([top], [task])
-    assert sample is not None
-    assert sample[1].documents == [{"id": "d1", "content": "Type F", "metadata": {"p": 1}}]
+def test_a_retriever_of_langchain_is_a_task_with_an_operation(call_of: CallOf) -> None:
+    """Its query and its documents, without the bookkeeping."""
+    given = {"query": "Which plug?", "tags": [], "metadata": {}, "kwargs": {"name": "Shelf"}}
+    result = {"documents": [{"page_content": "Type F", "metadata": {"p": 1}}], "count": 1}
+    call = call_of(entity("task", given, result, **{"gen_ai.operation.name": "vector_db_retrieve"}))
+    assert (call.kind, call.reading.input, call.reading.query) == ("retriever", "Which plug?", "Which plug?")
+    assert call.reading.documents == ({"content": "Type F", "metadata": {"p": 1}},)
+    silent = call_of(entity("task", **{"gen_ai.operation.name": "vector_db_retrieve"})).reading
+    assert (silent.input, silent.output, silent.documents) == (None, None, None)
 
 
 def test_what_was_cut_is_not_half_a_question(call_of: CallOf) -> None:

@@ -49,6 +49,9 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "evaluation": EVALUATOR,  # proposed in semantic-conventions-genai#185
 }
 
+#: What frameworks name as the provider on spans of their own; no model is theirs.
+FRAMEWORKS: Final = frozenset({"langchain", "langgraph", "crewai", "gcp.vertex.agent", "microsoft.agent_framework"})
+
 name: Final = "otel_genai"
 capture: Final = (
     "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (instrumentations before 2026: =true) and"
@@ -134,7 +137,7 @@ def read(span: SpanData) -> Reading:
         query=query,
         tool_calls=calls,
         model=scalars.first_name(attributes, semconv.RESPONSE_MODEL, semconv.REQUEST_MODEL),
-        provider=scalars.first_name(attributes, semconv.PROVIDER_NAME, semconv.LEGACY_SYSTEM),
+        provider=_provider(attributes),
         response_id=scalars.first_name(attributes, semconv.RESPONSE_ID),
         finish_reasons=finish,
         usage=scalars.usage(
@@ -170,6 +173,11 @@ def _kind(attributes: Mapping[str, Any]) -> str | None:
     if operation is not None:
         return OPERATIONS.get(operation.lower(), "agent")
     return next((mark.present for key, mark in kind_marks.items() if mark.present and key in attributes), None)
+
+
+def _provider(attributes: Mapping[str, Any]) -> str | None:
+    provider = scalars.first_name(attributes, semconv.PROVIDER_NAME, semconv.LEGACY_SYSTEM)
+    return None if provider in FRAMEWORKS else provider
 
 
 def _with_details(span: SpanData) -> Mapping[str, Any]:

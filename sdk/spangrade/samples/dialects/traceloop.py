@@ -24,6 +24,7 @@ from spangrade.samples.turns import read_message
 KIND: Final = "traceloop.span.kind"
 INPUT: Final = "traceloop.entity.input"
 OUTPUT: Final = "traceloop.entity.output"
+RETRIEVAL: Final = "vector_db_retrieve"  # the operation of a LangChain retriever's task
 PROPERTIES: Final = "traceloop.association.properties."
 _PROMPTS: Final = ("gen_ai.prompt.", "llm.prompts.")
 _COMPLETIONS: Final = ("gen_ai.completion.", "llm.completions.")
@@ -39,7 +40,8 @@ _OF_LANGCHAIN: Final = ("ls_", "lc_", "langgraph_")
 name: Final = "traceloop"
 capture: Final = "it is on unless TRACELOOP_TRACE_CONTENT=false switches it off in the application's environment"
 kind_marks: Final[Mapping[str, KindMark]] = {
-    KIND: KindMark({"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}),
+    # A task may be anything: an operation of the GenAI conventions, where the span names one, says more.
+    KIND: KindMark({"workflow": "chain", "agent": "agent", "tool": "tool"}, default="chain"),
     "llm.request.type": KindMark({"chat": "llm", "completion": "llm", "embedding": "embedding", "rerank": "reranker"}),
     "gen_ai.prompt.0.role": KindMark(present="llm"),
     "gen_ai.prompt.0.content": KindMark(present="llm"),
@@ -104,8 +106,7 @@ def read(span: SpanData) -> Reading:
     choices, said_cut = as_messages(said)
     entity = _entity(attributes)
     properties = under(attributes, PROPERTIES)
-    documents = vector_events.hits(span)
-    query = scalars.text(attributes.get("db.marqo.search.query"))
+    query = _first(scalars.text(attributes.get("db.marqo.search.query")), entity.query)
     return Reading(
         name,
         kind="llm" if asked or said else None,
@@ -114,7 +115,7 @@ def read(span: SpanData) -> Reading:
         messages=messages,
         output_messages=choices,
         system=system_text(asked),
-        documents=documents if documents is not None else entity.documents,
+        documents=vector_events.hits(span),
         query=query,
         tool_calls=response.tool_calls or entity.executed,
         model=scalars.first_name(attributes, "llm.response.model", "llm.request.model"),
@@ -193,9 +194,9 @@ def _without_thinking(turns: list[Turn]) -> list[Turn]:
 
 
 def _declared(item: Mapping[str, Any]) -> dict[str, Any]:
-    function = {key: item[key] for key in ("name", "description", "parameters") if item.get(key) is not None}
-    parameters = function.get("parameters")
-    if isinstance(parameters, str):
+    function = {key: item[key] for key in ("name", "description") if item.get(key) is not None}
+    parameters = item.get("parameters", item.get("input_schema"))  # Anthropic's word for it
+    if parameters is not None:
         function["parameters"] = read_object(parameters)
     return {"type": "function", "function": function}
 
@@ -206,12 +207,12 @@ def _declared(item: Mapping[str, Any]) -> dict[str, Any]:
 class _Entity:
     """What a workflow, task, agent or tool was given and gave back."""
 
-    __slots__ = ("answered", "asked", "documents", "executed", "truncated")
+    __slots__ = ("answered", "asked", "executed", "query", "truncated")
 
     def __init__(self) -> None:
         self.asked: Any = None
         self.answered: Any = None
-        self.documents: tuple[dict[str, Any], ...] | None = None
+        self.query: str | None = None
         self.executed: tuple[dict[str, Any], ...] = ()
         self.truncated = False
 
@@ -221,6 +222,11 @@ def _entity(attributes: Mapping[str, Any]) -> _Entity:
     given, given_cut = _value(attributes.get(INPUT))
     result, result_cut = _value(attributes.get(OUTPUT))
     found.truncated = given_cut or result_cut
+    if attributes.get(semconv.OPERATION_NAME) == RETRIEVAL:
+        found.query = scalars.text(given.get("query")) if isinstance(given, Mapping) else None
+        found.asked = found.query
+        found.answered = result.get("documents") if isinstance(result, Mapping) else None
+        return found
     if isinstance(given, Mapping) and "inputs" in given and "args" not in given:  # LangChain
         found.asked = langchain.read_asked(
             given["inputs"] if given["inputs"] is not None else given.get("input_str")
@@ -228,9 +234,7 @@ def _entity(attributes: Mapping[str, Any]) -> _Entity:
     else:
         found.asked = unwrapped(given)
     if isinstance(result, Mapping) and result and _OF_RUN.issuperset(result):
-        held = result.get("outputs", result.get("output"))
-        found.answered = langchain.read_answered(held).value
-        found.documents = langchain.documents_of(held)
+        found.answered = langchain.read_answered(result.get("outputs", result.get("output"))).value
     else:
         found.answered = result
     if scalars.first_name(attributes, KIND) == "tool":
