@@ -11,7 +11,7 @@ from spangrade.judges import checks
 from spangrade.judges.cache import DEFAULT_ENTRIES, DEFAULT_MAX_AGE_S, Cache
 from spangrade.judges.grading import Grading, grade
 from spangrade.judges.limiter import Limiter
-from spangrade.judges.prices import GivenPrice, ListPrice, Price
+from spangrade.judges.prices import GivenPrice, ListPrice, Price, load_soon
 from spangrade.judges.prompt import Prompt
 from spangrade.judges.providers import Endpoint, JudgeClient, client_at, client_from_environment, from_environment
 from spangrade.judges.scale import Scale
@@ -43,6 +43,8 @@ class Asking:
             JudgeError: no verdict, or no endpoint.
         """
         asked, name = client or self.client, model
+        if self.price is None:
+            load_soon()
         if asked is None:
             asked, name = client_from_environment(model)
         return grade(

@@ -1,11 +1,14 @@
 """What a judge's call costs: prices given by hand, or the list that `genai-prices` keeps."""
 
 import math
+import os
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from spangrade._guard import guard
+from spangrade._threads import ProcessLock, unbound
 from spangrade.errors import ConfigError, JudgeError
 from spangrade.model.score import Skip
 from spangrade.semconv import JUDGE_CACHED, JUDGE_COST, JUDGE_COST_AT_MOST
@@ -57,7 +60,7 @@ class ListPrice:
 
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """See `Price`; None without the extra, and for a model that the list does not have."""
-        prices = _list()
+        prices = None if self._model in _unknown else _list()
         if prices is None:
             return None
         vendor, slash, rest = self._model.partition("/")
@@ -68,16 +71,41 @@ class ListPrice:
                     return float(prices.calc_price(usage, model, provider_id=whose).total_price)
                 except (LookupError, ValueError):
                     continue
+            _unknown[self._model] = None  # to look through the list takes longer than the rest of a grading
+            for oldest in list(_unknown)[:-_MOST_UNKNOWN]:
+                _unknown.pop(oldest, None)
         return None
+
+
+_MOST_UNKNOWN: Final = 256
+_unknown: dict[str, None] = {}
+_loading = ProcessLock()
+_begun: list[bool] = []
 
 
 @lru_cache(maxsize=1)
 def _list() -> Any:
+    with _loading:
+        try:
+            import genai_prices
+        except ImportError:
+            return None
+        return genai_prices
+
+
+def load_soon() -> None:
+    """Begin to load the installed list, on a thread of its own: that takes half a second, in which the reply comes whose
+    price is asked for. It is nobody's time then, and no place at an endpoint is held meanwhile."""
+    if _begun:
+        return
+    _begun.append(True)
+    if hasattr(os, "register_at_fork"):
+        # A fork in the middle of an import would leave its child with a module that is never done: it waits for that.
+        os.register_at_fork(before=_loading.__enter__, after_in_parent=_loading.__exit__)
     try:
-        import genai_prices
-    except ImportError:
-        return None
-    return genai_prices
+        unbound(threading.Thread(target=_list, name="spangrade-prices", daemon=True).start)
+    except RuntimeError:  # the interpreter is closing
+        pass
 
 
 def unpriced(model: str) -> ConfigError:
