@@ -87,7 +87,9 @@ def _speaker(carrier: Call, below: Iterable[Call]) -> Call:
 
 def duration_s(own: Sequence[Call]) -> float | None:
     """From the first start to the last end, in seconds; None where a time is missing, runs backwards, or was read from no
-    clock (a call of more than a year)."""
+    clock (a call of more than a year). Of a span that is only a note of a call, what it says."""
+    if len(own) == 1 and own[0].reading.duration_s is not None:
+        return own[0].reading.duration_s
     start, end = min(call.span.start_ns for call in own), max(call.span.end_ns for call in own)
     return (end - start) / 1e9 if 0 < start <= end <= start + _YEAR_NS else None
 

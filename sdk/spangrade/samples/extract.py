@@ -14,7 +14,7 @@ from spangrade._guard import guard, swallowed
 from spangrade._values import bounded
 from spangrade.model.documents import read_documents
 from spangrade.model.span import SpanData
-from spangrade.samples import media
+from spangrade.samples import media, room
 from spangrade.samples.content import CONTENT_EVENTS, CONTENT_KEYS, is_content_key
 from spangrade.samples.dialects import DIALECTS, Dialect, otel_genai
 from spangrade.samples.dialects.base import EVALUATOR
@@ -28,11 +28,12 @@ _MAX_KEYS: Final = 64
 _MAX_KEY_CHARS: Final = 4_096
 _FIELDS: Final = (
     "input", "output", "messages", "output_messages", "system", "documents", "query", "tool_calls", "model", "provider",
-    "response_id", "finish_reasons", "usage", "tools", "first_chunk_s", "session_id", "user_id", "metadata", "context", "reasoning",
+    "response_id", "finish_reasons", "usage", "tools", "first_chunk_s", "duration_s", "session_id", "user_id", "metadata", "context",
+    "reasoning",
 )  # fmt: skip
 (
     _INPUT, _OUTPUT, _MESSAGES, _OUTPUT_MESSAGES, _SYSTEM, _DOCUMENTS, _QUERY, _TOOL_CALLS, _MODEL, _PROVIDER, _RESPONSE_ID,
-    _FINISH_REASONS, _USAGE, _TOOLS, _FIRST_CHUNK, _SESSION, _USER, _METADATA, _CONTEXT, _REASONING,
+    _FINISH_REASONS, _USAGE, _TOOLS, _FIRST_CHUNK, _DURATION, _SESSION, _USER, _METADATA, _CONTEXT, _REASONING,
 ) = map(attrgetter, _FIELDS)  # fmt: skip
 _RESULT_LISTS: Final = ("documents", "docs", "source_documents", "source_nodes", "nodes", "results", "matches", "hits")
 
@@ -58,6 +59,10 @@ def _extract(span: SpanData) -> Call | None:
     if kind is None:
         return None
     attributes, events = media.named(attributes), media.named_in(span.events) if span.events else span.events
+    attributes, cut = room.within(attributes)
+    if events:
+        events, cut_events = room.events_within(events)
+        cut = cut or cut_events
     same = attributes is span.attributes and events is span.events
     view = span if same else replace(span, attributes=attributes, events=events)
     readings: list[Reading] = []
@@ -69,7 +74,7 @@ def _extract(span: SpanData) -> Call | None:
         else:
             if said is not None:
                 readings.append(said)
-    reading = _merge(kind, readings, lossy=span.dropped_attributes > 0)
+    reading = _merge(kind, readings, lossy=cut or span.dropped_attributes > 0)
     return Call(span, reading, evaluator=kind == EVALUATOR or _is_judge(reading))
 
 
@@ -147,6 +152,7 @@ def _joined_reading(kind: str, readings: list[Reading]) -> Reading:
         usage=_joined(readings, _USAGE),
         tools=_some(readings, _TOOLS),
         first_chunk_s=_first(readings, _FIRST_CHUNK),
+        duration_s=_first(readings, _DURATION),
         session_id=_first(readings, _SESSION),
         user_id=_first(readings, _USER),
         metadata=_joined(readings, _METADATA),

@@ -26,7 +26,8 @@ class Reading:
     ``usage``: ``input_tokens`` (cached ones included), ``output_tokens`` (thoughts included) and their parts
     ``cache_read_tokens``, ``cache_write_tokens``, ``reasoning_tokens`` as ints, absent when unknown. ``provider``: whose model
     it is, in the sender's word. ``tools``: the tools that the model was offered, each as the sender declares it.
-    ``first_chunk_s``: seconds from the span's start to the first piece of a streamed answer. ``context`` and ``metadata`` are the
+    ``first_chunk_s``: seconds from the span's start to the first piece of a streamed answer. ``duration_s``: how long the call
+    took, where the span is only a note of it. ``context`` and ``metadata`` are the
     application's own. ``truncated``: something of it was cut on the way here.
     """
 
@@ -47,6 +48,7 @@ class Reading:
     usage: Mapping[str, int] = field(default_factory=dict)
     tools: tuple[Mapping[str, Any], ...] = ()
     first_chunk_s: float | None = None
+    duration_s: float | None = None
     session_id: str | None = None
     user_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -116,6 +116,14 @@ def test_a_turn_of_tool_calls_is_no_empty_answer(call_of: CallOf) -> None:
     assert call_of(generation(given, old)).reading.tool_calls == ({"name": "look", "arguments": {"q": 1}},)
 
 
+def test_an_item_of_the_responses_api_is_no_response(call_of: CallOf) -> None:
+    """It writes the only message alone, with that message's id."""
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A"}]}
+    given = [{"role": "system", "content": "Be kind"}, {"role": "user", "content": "Hi"}]
+    reading = call_of(generation(given, item)).reading
+    assert (reading.input, reading.output, reading.response_id) == ("Hi", "A", None)
+
+
 def test_several_choices_are_kept(call_of: CallOf) -> None:
     choices = [{"role": "assistant", "content": text} for text in ("A", "B")]
     reading = call_of(generation([{"role": "user", "content": "q"}], choices)).reading

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spangrade.samples.assemble import sample_of
 from spangrade.samples.extract import is_content_key, quick_kind
 from spangrade.samples.reading import Call
 
@@ -126,6 +127,15 @@ def test_its_placeholders_are_no_call() -> None:
     """Sent when a span starts; the span itself follows (C065)."""
     assert quick_kind({**CHAT, "logfire.span_type": "pending_span"}) is None
     assert quick_kind(CHAT) == "llm"
+
+
+def test_a_streams_answer_is_a_note_that_says_how_long_it_took(call_of: CallOf) -> None:
+    """The span itself has no length; the model is the one that answered."""
+    note = {"logfire.span_type": "log", "duration": 0.25, "gen_ai.response.model": "gpt-4o-mini-1"}
+    call = call_of(chat(REQUEST, {"message": {"role": "assistant", "content": "Hello"}}, **note), end_ns=1_000)
+    assert call.reading.model == "gpt-4o-mini-1"
+    assert sample_of(call).context["duration_s"] == 0.25
+    assert sample_of(call_of(chat(REQUEST, **{"duration": 0.25}))).context["duration_s"] == 1e-6
 
 
 @pytest.mark.parametrize("key", ["request_data", "response_data", "events"])

@@ -86,6 +86,7 @@ def read(span: SpanData) -> Reading:
     return replace(
         found,
         model=scalars.first_name(attributes, MODEL) or found.model,
+        response_id=None,  # an id in what it writes is that of an item of the answer
         usage=_usage(attributes) or found.usage,
         first_chunk_s=_first_chunk(span),
         session_id=scalars.first_name(attributes, semconv.SESSION_ID, "langfuse.session.id"),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from spangrade import semconv
 from spangrade.model.span import SpanData
+from spangrade.samples import scalars
 from spangrade.samples.dialects.base import NOT_A_CALL, KindMark, session_id, user_id
 from spangrade.samples.exchanges import of_payloads
 from spangrade.samples.jsontext import read_value
@@ -24,13 +25,14 @@ from spangrade.samples.turns import read_message
 REQUEST: Final = "request_data"
 RESPONSE: Final = "response_data"
 EVENTS: Final = "events"
+SPAN_TYPE: Final = "logfire.span_type"
 
 name: Final = "logfire"
 capture: Final = (
     "logfire.instrument_openai() and instrument_anthropic() always capture it; what their scrubbing takes out is gone"
 )
 kind_marks: Final[Mapping[str, KindMark]] = {
-    "logfire.span_type": KindMark({"pending_span": NOT_A_CALL}),  # sent when a span starts; the span itself follows
+    SPAN_TYPE: KindMark({"pending_span": NOT_A_CALL}),  # sent when a span starts; the span itself follows
 }
 content_keys: Final = frozenset({REQUEST, RESPONSE, EVENTS})
 content_prefixes: Final[tuple[str, ...]] = ()
@@ -60,7 +62,10 @@ def read(span: SpanData) -> Reading:
         )
     if "anthropic" in (span.scope_name.rpartition(".")[2], attributes.get(semconv.LEGACY_SYSTEM)):
         found = replace(found, tool_calls=tuple(_plain_call(call) for call in found.tool_calls))
-    return replace(found, kind=None, session_id=session_id(attributes), user_id=user_id(attributes))
+    if semconv.REQUEST_MODEL in attributes:
+        found = replace(found, model=None)  # `otel_genai` has the model as answered
+    noted = scalars.seconds(attributes.get("duration")) if attributes.get(SPAN_TYPE) == "log" else None
+    return replace(found, kind=None, duration_s=noted, session_id=session_id(attributes), user_id=user_id(attributes))
 
 
 def _response(value: Any) -> Payload:
