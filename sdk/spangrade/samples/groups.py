@@ -4,6 +4,7 @@ from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
+from spangrade._sizes import text_size
 from spangrade.samples.bounds import DEFAULT, AssemblyBounds
 from spangrade.samples.reading import Call
 
@@ -221,4 +222,7 @@ class Groups(Generic[T]):
 
 
 def _size(call: Call) -> int:
-    return 512 + sum(len(value) for value in call.span.attributes.values() if isinstance(value, (str, bytes)))
+    size = 512 + text_size(call.span.attributes)
+    for event in call.span.events:
+        size += text_size(event.attributes)
+    return size

@@ -9,7 +9,7 @@ from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.extract import extract
 from spangrade.samples.log_waits import may_be_told
 from spangrade.samples.logs import with_logs
-from spangrade.samples.pending_logs import PendingLogs
+from spangrade.samples.pending_logs import MAX_OF_A_SPAN, PendingLogs
 from spangrade.samples.reading import Call
 from spangrade.samples.tally import Tally, Waiting
 from spangrade.samples.window import Decided, Lineage, TraceWindow
@@ -23,6 +23,7 @@ from spangrade.scoring.wants import Wants
 #: Of the hold: how long a call may wait for its local root, so that its evaluators still have the rest.
 METRICS_SHARE: Final = 0.8
 JUDGES_SHARE: Final = 0.5
+GATHER_S: Final = 0.02  # what a call's log records may take to come together
 
 
 class Intake:
@@ -51,6 +52,7 @@ class Intake:
         self._tally = tally
         self._window: TraceWindow[Ticket] = TraceWindow(settings.assembly, tally)
         self._logs = PendingLogs(settings.assembly, tally)
+        self._told: set[tuple[int, int]] = set()  # calls that wait, and whose log records have come
         self._conversations = Conversations(sink, settings.assembly, tally, start, take_turn)
         self._watch = watch
 
@@ -60,8 +62,10 @@ class Intake:
             span = offer.span
             sleep(0)  # here and below: the application's threads may have the interpreter between two pieces of work
             logs = self._logs.take((span.trace_id, span.span_id)) if len(self._logs) else ()
-            self._tally.logs["joined"] += len(logs)
-            found = extract(with_logs(span, logs) if logs else span)
+            if logs:
+                self._tally.logs["joined"] += len(logs)
+                span = with_logs(span, logs)
+            found = extract(span)
             sleep(0)
             if found is not None and self._watch is not None:
                 with shield("watcher.took"):
@@ -76,16 +80,29 @@ class Intake:
 
     def hear(self, log: LogOffer) -> None:
         """Take a log record in: of a call that waits for it, or of a span that has not come."""
-        waiting = self._window.expected(log.trace_id, log.span_id)
-        if waiting is None:
-            self._logs.put((log.trace_id, log.span_id), log.event, log.arrived)
+        ids = (log.trace_id, log.span_id)
+        self._logs.put(ids, log.event, log.arrived)
+        if self._window.expected(*ids) is not None:
+            self._told.add(ids)
+            self._tick_by(log.arrived + GATHER_S)
+        else:
             self._tick_by(log.arrived + self._bounds.max_age)
-            return
-        told = extract(with_logs(waiting.span, [log.event]))
-        if told is not None:
-            self._tally.logs["joined"] += 1
-            self._window.said(replace(told, within=waiting.within), log.arrived)
-            self._tick_by(log.arrived)
+
+    def _join(self, now: float) -> None:
+        """Read the calls again that log records have told of: once for all that have come together."""
+        told, self._told = self._told, set()
+        for ids in told:
+            waiting = self._window.expected(*ids)
+            if waiting is None:
+                continue
+            logs = self._logs.take(ids)
+            if len(waiting.span.events) + len(logs) > 2 * MAX_OF_A_SPAN:
+                self._tally.logs["max_of_a_span"] += len(logs)
+                continue
+            self._tally.logs["joined"] += len(logs)
+            found = extract(with_logs(waiting.span, logs))
+            if found is not None:
+                self._window.said(replace(found, within=waiting.within), now)
 
     def root_ended(self, trace_id: int, span_id: int) -> None:
         """A local root that is no call has ended."""
@@ -93,6 +110,7 @@ class Intake:
 
     def tick(self, now: float) -> float | None:
         """Decide what can wait no longer; returns when to look again."""
+        self._join(now)
         for decided in self._window.due(now):
             self._decided(decided)
         times = (self._window.next_due(), self._logs.expire(now), self._conversations.tick(now))
@@ -100,6 +118,7 @@ class Intake:
 
     def decide_all(self, *, last: bool = False) -> None:
         """Decide everything that waits, as it is. Conversations go on, unless this is the end."""
+        self._join(self._clock.monotonic())
         for decided in self._window.decide_all():
             self._decided(decided)
         if last:
