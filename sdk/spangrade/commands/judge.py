@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--folds", metavar="N", type=int, default=5, help="held-out folds for the threshold (default 5)")
     add("--concurrency", metavar="N", type=int, default=CONCURRENCY, help=f"gradings at once (default {CONCURRENCY})")
     add("--output", metavar="FILE", help="write figures and error rates, for spangrade judge correct")
-    add("--estimate", action="store_true", help="say how many calls and tokens it takes, and ask nothing")
+    add("--estimate", action="store_true", help="say how many calls, tokens and dollars it takes, and ask nothing")
     add("--json", action="store_true", help="print JSON, and nothing else")
     add("--no-progress", action="store_true", help="no progress bar")
     correcting = commands.add_parser(
@@ -126,11 +127,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     )
     cost = work.cost()
     if options.estimate:
-        print(
-            json.dumps({"calls": cost.calls, "input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens})
-            if options.json
-            else cost
-        )
+        print(json.dumps(asdict(cost)) if options.json else cost)
         return OK
     print(f"spangrade judge calibrate: {cost}", file=sys.stderr)
     found = work.run()

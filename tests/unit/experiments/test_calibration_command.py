@@ -294,6 +294,21 @@ def test_the_estimate_asks_nothing(tmp_path: Path, answering: Any, capsys: Any) 
     capsys.readouterr()
     sent = sum(len(m["content"]) for r in served.server.requests for m in r.body["messages"])
     assert cost["input_tokens"] == pytest.approx(sent / 4, abs=1)
+    assert cost["usd"] is None
+
+
+def test_the_estimate_is_in_dollars_where_the_price_is_known(tmp_path: Path, answering: Any, capsys: Any) -> None:
+    price = {"input": 1.0, "output": 10.0}
+    arguments = files(tmp_path, answering(level), rows(10, level), live={"price": price})
+    assert main([*arguments, "--estimate", "--json"]) == 0
+    cost = json.loads(capsys.readouterr().out)
+    assert cost["usd"] == pytest.approx((cost["input_tokens"] + 10 * cost["output_tokens"]) / 1e6, rel=0.01)
+    assert main([*arguments, "--estimate"]) == 0
+    assert re.search(
+        r"10 judge calls, about [\d,]+ tokens in and 1,200 out, about 0\.\d\d US dollars", capsys.readouterr().out
+    )
+    assert main([*files(tmp_path, answering(level), rows(10, level)), "--estimate"]) == 0
+    assert "the model's price is not known" in capsys.readouterr().out
 
 
 def test_where_nothing_is_graded_the_first_error_of_each_kind_is_said(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from spangrade.config import FileConfig, checked, mapping_in
+from spangrade.config import FileConfig, LiveEntry, checked, mapping_in
 from spangrade.errors import ConfigError
 from spangrade.judges.judge import LlmJudge
 from spangrade.scoring.evaluators import placed_evaluators
@@ -41,7 +41,9 @@ def judge_in(given: str) -> LlmJudge:
     entries = [judge for judge in config.judges if name in (None, judge.name)]
     if not entries:
         raise ConfigError(f"{path!r} has no judge {name!r}; it has {', '.join(names)}")
-    entry = entries[0].model_copy(update={"live": True, "cache": None})
+    policy = entries[0].live
+    price = policy.price if isinstance(policy, LiveEntry) else None
+    entry = entries[0].model_copy(update={"live": LiveEntry(price=price), "cache": None})
     (placed,) = placed_evaluators([], [entry], config.judge_endpoints)
     return as_judge(placed.evaluator, given)
 

@@ -50,15 +50,18 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a calibration will ask for, before it is asked. Tokens are a guess: 4 characters each, 120 for a reply."""
+    """What a calibration will ask for, before it is asked. Tokens are a guess: 4 characters each, 120 for a reply. ``usd``: what
+    they cost, in US dollars; None where the model's price is not known."""
 
     calls: int
     input_tokens: int
     output_tokens: int
+    usd: float | None = None
 
     def __str__(self) -> str:
+        price = "the model's price is not known" if self.usd is None else f"about {self.usd:,.2f} US dollars"
         return (
-            f"{self.calls:,} judge calls, about {self.input_tokens:,} tokens in and {self.output_tokens:,} out "
+            f"{self.calls:,} judge calls, about {self.input_tokens:,} tokens in and {self.output_tokens:,} out, {price} "
             "(at 4 characters a token; retries and repairs not counted)"
         )
 
@@ -72,7 +75,10 @@ def estimate(judge: LlmJudge, rounds: Iterable[tuple[Sequence[Item], int]]) -> E
             prompt = build_prompt(rubric, sample_of_item(plain_item(item)))
             calls += repeats
             characters += repeats * (len(prompt.system) + len(prompt.user))
-    return Estimate(calls, -(-characters // CHARACTERS_PER_TOKEN), calls * REPLY_TOKENS)
+    tokens, price = -(-characters // CHARACTERS_PER_TOKEN), judge.price
+    # By the call: some models cost more a token where a call has very many.
+    each = None if price is None or not calls else price.cost(tokens // calls, REPLY_TOKENS)
+    return Estimate(calls, tokens, calls * REPLY_TOKENS, None if each is None else calls * each)
 
 
 def graded(
