@@ -5,7 +5,7 @@ Two ways to know a span's place, one result:
 - *with lineage*: the host saw the ancestors start (the SDK's processor), so a span's local root, and whether a call is
   above it, are known when it ends;
 - *without*: spans arrive in any order and batches (an exporter, the agent), so candidates wait until their local root has
-  arrived (no parent, or a remote one), plus a short grace.
+  arrived (`SpanData.is_local_root`), plus a short grace.
 
 What is still open when its time is up is decided as it is, and marked partial; what comes after that under the same root
 is a sample of its own, partial too. With lineage, a call that runs below the same root postpones that: the one that
@@ -16,53 +16,25 @@ A call whose log records may bring its answer is waited for, too, where a sample
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from spangrade.samples.bounds import DEFAULT, AssemblyBounds
+from spangrade.samples.decided import Decided, Lineage
 from spangrade.samples.dialects.base import EVALUATOR
-from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, RunningCalls, Top
+from spangrade.samples.groups import MAX_NODES, Group, Groups, Key, Top
 from spangrade.samples.log_waits import LogWaits
 from spangrade.samples.reading import Call
 from spangrade.samples.tally import Tally
 from spangrade.samples.under_root import UnderRoot, by_root
+
+__all__ = ["GRACE_S", "MAX_AGE_S", "Decided", "Lineage", "TraceWindow"]
 
 T = TypeVar("T")
 
 MAX_AGE_S: Final = DEFAULT.max_age
 GRACE_S: Final = DEFAULT.grace
 _NEVER: Final = float("inf")
-
-
-@dataclass(slots=True)  # not frozen: one is made for every span that ends, and a frozen one takes four times as long
-class Lineage:
-    """What the host knows of a span's open ancestors: the topmost one (itself, if none), whether a call is among them,
-    and whether an evaluator is (then the span is an evaluator's work, and is not offered). ``running`` can be asked
-    later. ``within``: see `Call`."""
-
-    root_id: int
-    under_call: bool
-    under_evaluator: bool = False
-    running: RunningCalls | None = None
-    within: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decided(Generic[T]):
-    """A root sample's spans, and handles that need not wait any longer for one.
-
-    ``tops`` are the topmost calls in order of end. The last one carries the score: ``carrier`` is its handle, None while
-    nothing is decided (then there are no tops). ``rest``: spans that carry no root score after all. ``picks``: calls to be
-    graded by themselves, each with its handle, out of ``around``: all calls of their local root.
-    """
-
-    tops: tuple[Call, ...] = ()
-    parts: tuple[Call, ...] = ()
-    partial: bool = False
-    carrier: T | None = None
-    rest: tuple[T, ...] = ()
-    picks: tuple[tuple[Call, T], ...] = ()
-    around: tuple[Call, ...] = ()
 
 
 class TraceWindow(Generic[T]):
