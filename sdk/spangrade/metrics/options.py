@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from spangrade.errors import ConfigError
 from spangrade.metrics.base import BaseMetric
 from spangrade.metrics.checks import check_requires, check_threshold, check_timeout
 from spangrade.metrics.local import LocalMetric
@@ -45,11 +46,20 @@ def with_options(metric: BaseMetric[Any] | Evaluator, options: Mapping[str, Any]
         if "version" in options:
             changed["config"] = {**metric.config, "version": options["version"]}
         return replace(metric, **changed)
+    kind = getattr(metric, "kind", "numeric")  # a functional metric's
+    unused = [option for option in ("threshold", "lower_is_better") if option in options]
+    if unused and kind in ("discrete", "ranking"):
+        gives = "a category" if kind == "discrete" else "a list"
+        raise ConfigError(
+            f"metric {metric.info.name!r} gives {gives}, which {unused[0]} does not apply to; leave it out (a category "
+            "passes or fails by its name: pass, fail, True, False)"
+        )
     return ToldEvaluator(metric, options)
 
 
 class ToldEvaluator:
-    """Any evaluator, with another name, rule, or identity. Its numbers are passed or failed anew."""
+    """Any evaluator, with another name, rule, or identity. Its numbers are passed or failed anew, except where it said ``fail``
+    against its own rule."""
 
     parts: tuple[tuple[str, float], ...] = ()  # it is told as a whole, and runs as one
 
@@ -75,6 +85,7 @@ class ToldEvaluator:
             verdict=options.get("verdict", old.verdict),
             target=check_target(options.get("target", old.target), what),
         )
+        self._old_rule = Rule(old.threshold, old.lower_is_better, old.verdict)
         self._rule = Rule(self.info.threshold, self.info.lower_is_better, self.info.verdict)
         self.timeout = check_timeout(options.get("timeout", evaluator.timeout), what)
         self.process = options.get("process", getattr(evaluator, "process", False))
@@ -105,9 +116,11 @@ class ToldEvaluator:
         return replace(one, name=self.info.name + one.name.removeprefix(self._old_name))
 
     def _regraded(self, graded: Graded) -> Graded:
+        if graded.rule is not None:  # a tree's metric has its own
+            return graded
         if not self._rule.verdict:
             return replace(graded, passed=None, label=None if graded.label in (PASS, FAIL) else graded.label)
-        if graded.value is None:
+        if graded.value is None or (graded.label == FAIL and self._old_rule.passed(graded.value)):
             return graded
         passed = self._rule.passed(graded.value)
         label = graded.label

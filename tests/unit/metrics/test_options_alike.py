@@ -10,6 +10,9 @@ import pytest
 import spangrade as sg
 from spangrade.config import FileConfig, load
 from spangrade.metrics.entries import evaluator_from
+from spangrade.metrics.options import with_options
+from spangrade.model.evaluator import EvaluatorInfo, Verdict
+from spangrade.model.score import Graded, Rule
 
 
 class Words(sg.BaseMetric[float]):
@@ -125,3 +128,39 @@ def test_a_class_that_its_worker_could_not_import_is_refused_before_anything_run
     given = sg.CompositeMetric("m", [Inside()], process=True) if in_tree else Inside(process=True)
     with pytest.raises(sg.ConfigError, match="process=True"):
         sg.evaluate([{"output": "a"}], None, [given], progress=False)
+
+
+@pytest.mark.parametrize("option", [{"threshold": 0.5}, {"lower_is_better": True}])
+@pytest.mark.parametrize(
+    ("made", "gives"), [(sg.discrete_metric, "gives a category"), (sg.ranking_metric, "gives a list")]
+)
+def test_a_threshold_for_what_is_no_number_is_refused_and_says_what_decides(
+    made: Callable[..., Any], gives: str, option: dict[str, Any]
+) -> None:
+    given = made(name="m")(lambda output: "pass")
+    with pytest.raises(
+        sg.ConfigError, match=f"metric 'm' {gives}, which {next(iter(option))} does not apply to"
+    ) as fault:
+        with_options(given, option)
+    assert "pass, fail, True, False" in str(fault.value)
+    assert with_options(given, {"timeout": 1}).timeout == 1
+
+
+class Says:
+    """An evaluator of an application's own, that fails what its rule would pass."""
+
+    info = EvaluatorInfo("m", threshold=0.5)
+    timeout = 1.0
+    is_async = False
+
+    def evaluate(self, sample: sg.Sample) -> Verdict:
+        leaf = Graded("m.leaf", 0.1, "fail", False, path="m/leaf", rule=Rule(0.5, False, True))
+        return Verdict((Graded("m.said", 0.9, "fail", False), Graded("m.found", 0.3, "fail", False), leaf))
+
+
+def test_another_threshold_regrades_what_the_old_one_decided_and_nothing_else() -> None:
+    told: Any = with_options(Says(), {"threshold": 0.2})
+    said, found, leaf = told.evaluate(sg.Sample(output="x")).scores
+    assert (said.passed, said.label) == (False, "fail")
+    assert (found.passed, found.label) == (True, "pass")
+    assert (leaf.passed, leaf.label) == (False, "fail")
