@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
+from tests.benchmarks.dialect_spans import spans
 
 from spangrade import _guard, semconv
 from spangrade._values import MAX_CHARS
@@ -16,6 +17,7 @@ from spangrade.model.documents import MAX_DOCUMENTS, read_documents
 from spangrade.model.sample import Sample
 from spangrade.model.span import EventData, SpanData
 from spangrade.samples.assemble import root_sample, sample_of
+from spangrade.samples.content import CONTENT_EVENTS
 from spangrade.samples.dialects import DIALECTS
 from spangrade.samples.extract import extract, is_content_key, quick_kind
 from spangrade.samples.messages import MAX_MESSAGES
@@ -127,18 +129,23 @@ KNOWN = sorted(
 indices = st.one_of(st.integers(-2, 12).map(str), st.sampled_from(["07", "2147483648", "9" * 30, "x", ""]))
 flat_keys = st.builds(
     "{}.{}.{}".format,
-    st.sampled_from(["llm.input_messages", "llm.output_messages", "llm.prompts", "retrieval.documents",
-                     "reranker.output_documents"]),
+    st.sampled_from(sorted({"llm.prompts", *(prefix.rstrip(".") for dialect in DIALECTS for prefix in dialect.content_prefixes)})),
     indices,
     st.one_of(
         st.sampled_from(["message.role", "message.content", "message.tool_call_id", "document.content",
-                         "document.score", "document.metadata", "prompt.text", "message.finish_reason"]),
+                         "document.score", "document.metadata", "prompt.text", "message.finish_reason", "role", "content",
+                         "finish_reason", "tool_calls.0.name", "tool_calls.0.arguments"]),
         st.builds("message.contents.{}.message_content.{}".format, indices, st.sampled_from(["type", "text", "image"])),
         st.builds("message.tool_calls.{}.tool_call.{}".format, indices,
                   st.sampled_from(["id", "function.name", "function.arguments"])),
         texts,
     ),
 )  # fmt: skip
+messages_in_events = st.dictionaries(
+    st.sampled_from(["content", "role", "message", "tool_calls", "id", "index", "finish_reason", "body", "event.name"]),
+    values,
+    max_size=4,
+)
 kinds = st.sampled_from(
     ["LLM", "CHAIN", "AGENT", "TOOL", "RETRIEVER", "RERANKER", "EVALUATOR", "PROMPT", "UNKNOWN", "llm"]
 )
@@ -182,7 +189,9 @@ def check_sample(sample: Sample) -> None:
 @given(
     attributes,
     st.lists(
-        st.builds(EventData, st.sampled_from(["gen_ai.client.inference.operation.details", "x"]), attributes),
+        st.builds(
+            EventData, st.sampled_from([*sorted(CONTENT_EVENTS), "x"]), st.one_of(attributes, messages_in_events)
+        ),
         max_size=2,
     ),
 )
@@ -258,7 +267,7 @@ def test_a_conversation_cut_anywhere_gives_its_beginning(turns: list[tuple[str, 
 
 
 def real_spans() -> list[SpanData]:
-    """The spans of the case files; a few made by hand where those are absent."""
+    """The spans of the case files, where they are there, and one of each dialect's libraries."""
     helper = Path(__file__).parents[1] / "unit" / "samples" / "otlp_json.py"
     spec = importlib.util.spec_from_file_location("property_otlp_json", helper)
     assert spec is not None
@@ -270,6 +279,7 @@ def real_spans() -> list[SpanData]:
         if path.name[:4] in ("C086", "C087", "C088", "C089"):  # broken on purpose, for the wire codec
             continue
         found += module.read(json.loads(path.read_text()))
+    found += spans().values()
     by_hand = {semconv.OI_KIND: "CHAIN", semconv.OI_INPUT: "q", semconv.RETRIEVAL_DOCUMENTS: '[{"content": "type F"}]'}
     return [*found, span_with(by_hand)]
 
