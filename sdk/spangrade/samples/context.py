@@ -78,11 +78,14 @@ def context_of(
 
 def _speaker(carrier: Call, below: Iterable[Call]) -> Call:
     """The call whose conversation this is: the carrier's own, else that of the last model call to end below it. A model call
-    of which no content was captured has what is below it, which is itself seen again."""
-    told = carrier.reading
+    of which no content was captured has what is below it, which is itself seen again; a chain's messages lack what its
+    prompt adds, so those of the model call come first."""
+    told, models = carrier.reading, [call for call in below if call.kind == "llm"]
+    if carrier.kind == "chain" and told.messages:
+        return max((call for call in models if call.reading.messages), key=by_end, default=carrier)
     if told.messages or told.output_messages or (carrier.kind == "llm" and (told.input, told.output) != (None, None)):
         return carrier
-    return max((call for call in below if call.kind == "llm"), key=by_end, default=carrier)
+    return max(models, key=by_end, default=carrier)
 
 
 def duration_s(own: Sequence[Call]) -> float | None:

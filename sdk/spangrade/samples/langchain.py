@@ -63,7 +63,10 @@ def _is_message(value: Any) -> bool:
     named = _class(value)
     if named is not None:
         return named.endswith(("Message", "MessageChunk"))
-    return isinstance(value, Mapping) and "content" in value and ("role" in value or "type" in value)
+    if not isinstance(value, Mapping) or not ("role" in value or "type" in value):
+        return False
+    held = value.get("data")  # messages_to_dict
+    return "content" in value or (isinstance(held, Mapping) and "content" in held)
 
 
 def _turns(value: Any, role: str) -> list[Turn]:

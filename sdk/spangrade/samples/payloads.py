@@ -26,6 +26,7 @@ class Payload:
     model: str | None = None
     response_id: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
+    finish_reasons: tuple[str, ...] = ()
 
 
 def read_request(value: Any, depth: int = 0) -> Payload:
@@ -64,15 +65,16 @@ def read_request(value: Any, depth: int = 0) -> Payload:
 
 
 def facts(value: Any) -> Payload:
-    """Of a parsed response only its id, model and usage, where its turns are known from elsewhere."""
-    if isinstance(value, Mapping) and isinstance(value.get("response"), Mapping):
-        value = value["response"]
+    """Of a parsed response only its id, model, usage and why it ended, where its turns are known from elsewhere."""
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("response", "raw") if isinstance(value.get(key), Mapping)), value)
     if not isinstance(value, Mapping):
         return Payload()
     return Payload(
         model=scalars.first_name(value, "model", "modelVersion", "model_version"),
         response_id=scalars.first_name(value, "id", "responseId", "response_id"),
         usage=_usage(value),
+        finish_reasons=_finish_reasons(value),
     )
 
 
@@ -145,6 +147,31 @@ def _choice(choice: Any) -> list[Turn]:
     for turn in turns:
         turn.finish_reason = turn.finish_reason or reason
     return turns
+
+
+def _finish_reasons(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """One of each choice; of the Responses API, which has only a status, the word that its chat API has for it."""
+    for key in ("choices", "candidates"):
+        if isinstance(value.get(key), (list, tuple)):
+            found = [scalars.first_name(one, "finish_reason", "finishReason") if isinstance(one, Mapping) else None
+                     for one in value[key][:64]]  # fmt: skip
+            return tuple([reason for reason in found if reason is not None])
+    reason = scalars.first_name(value, "stop_reason")
+    if reason is None and value.get("object") == "response":
+        reason = _status(value)
+    return () if reason is None else (reason,)
+
+
+def _status(response: Mapping[str, Any]) -> str | None:
+    if response.get("status") == "completed":
+        items = response.get("output")
+        called = isinstance(items, (list, tuple)) and any(
+            isinstance(item, Mapping) and item.get("type") == "function_call" for item in items
+        )
+        return "tool_calls" if called else "stop"
+    why = response.get("incomplete_details")
+    reason = scalars.first_name(why, "reason") if isinstance(why, Mapping) else None
+    return "length" if reason == "max_output_tokens" else reason
 
 
 def _flat(value: Any) -> list[Any]:

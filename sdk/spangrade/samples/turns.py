@@ -52,6 +52,8 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
         kwargs = item.get("kwargs")
         if isinstance(kwargs, Mapping) and "content" in kwargs:  # LangChain's serialised message
             item = kwargs
+        elif isinstance(item.get("data"), Mapping) and "content" in item["data"]:  # its messages_to_dict
+            item = {"type": item.get("type"), **item["data"]}
         if "role" not in item and stands_alone(item):
             parts.part(item)
             return parts.results or [_finish(parts, item, default_role, None)]
@@ -64,7 +66,7 @@ def read_message(item: Any, default_role: str) -> list[Turn]:
 
 def _collect(parts: Parts, item: Mapping[str, Any]) -> None:
     """Everything that a message may say, wherever it says it."""
-    for key in ("parts", "content", "contents"):
+    for key in ("parts", "content", "contents", "blocks"):
         if item.get(key) is not None:
             parts.content(item[key])
             break

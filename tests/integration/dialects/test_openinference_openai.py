@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from .conftest import Run
+from .openai_samples import OPENAI_TOOL, SAMPLES, expected, samples
 from .running import Ran
 
-SCENARIOS = ("chat", "streaming", "choices", "tools", "responses", "picture", "fails")
-ASKED = {"role": "user", "content": "Say this is a test"}
-PARROT = {"role": "system", "content": "You are a parrot."}
+SCENARIOS = sorted({scenario for scenario, _turn in SAMPLES})
+DETAILS = {"cache_read_tokens": 0, "reasoning_tokens": 0}
+HIDDEN = {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"}
 
 
 @pytest.fixture(scope="module")
@@ -19,40 +20,38 @@ def ran(run_app: Run) -> Ran:
     return run_app("openinference_openai", SCENARIOS, venv="openinference")
 
 
-def expected(output: Any, *messages: Any, usage: Any = (12, 5), **context: Any) -> dict[str, Any]:
-    """The sample of a call whose last message but the context is what the user asked."""
-    said = {
-        "messages": list(messages),
-        "model": "gpt-4o-mini-2024-07-18",
-        "provider": "openai",
-        "usage": {"input_tokens": usage[0], "output_tokens": usage[1], "cache_read_tokens": 0, "reasoning_tokens": 0},
-        "finish_reasons": ["stop"],
-        "kind": "llm",
-        "span_name": "ChatCompletion",
-        "status": "ok",
-        **context,
-    }
-    asked = next(message["content"] for message in reversed(messages) if message["role"] == "user")
-    found = {key: value for key, value in said.items() if value is not None}
-    return {"input": asked, "output": output, "context": found, "metadata": {"service.name": "app"}}
+@pytest.fixture(scope="module")
+def hidden(run_app: Run) -> Ran:
+    return run_app("openinference_openai", ("chat", "choices", "tools"), venv="openinference", env=HIDDEN)
 
 
-def test_a_chat(ran: Ran) -> None:
-    assert ran.sample("chat") == expected(
-        "This is a test.",
-        PARROT,
-        ASKED,
-        system="You are a parrot.",
-        response_id="chatcmpl-ASYMQRl3A3DXL9FWCK9tnGRcKIO7q",
-    )
-    assert ran.call("chat").reading.dialect == "openinference"
+def said(scenario: str, turn: int) -> dict[str, Any]:
+    """What this library tells besides: details of the tokens, the offered tools."""
+    span = "Response" if scenario == "responses" else "ChatCompletion"
+    tools = {"tools": [OPENAI_TOOL]} if (scenario, turn) == ("tools", 0) else {}
+    return {"span_name": span, **tools}
 
 
-def test_a_stream_is_its_answer_and_tells_when_it_began(ran: Ran) -> None:
-    assert ran.sample("streaming") == expected(
-        '"This is a test."', ASKED, model="gpt-4-0613", response_id="chatcmpl-ASYMZ4oSykiIFK4lXLReDiKyAjsQl"
-    )
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_each_call_is_its_sample(ran: Ran, scenario: str) -> None:
+    """A chat, a stream, several choices, a tool and its results, Responses, a picture, a call that fails."""
+    found = samples(ran, scenario)
+    turns = range(len([key for key in SAMPLES if key[0] == scenario]))
+    assert found == [expected(scenario, turn, usage=DETAILS, **said(scenario, turn)) for turn in turns]
+    assert {call.reading.dialect for call in ran.calls(scenario)} == {"openinference"}
+
+
+def test_a_stream_tells_when_its_answer_began(ran: Ran) -> None:
     call = ran.call("streaming")
     first = call.reading.first_chunk_s
     assert first is not None
     assert 0 < first <= (call.span.end_ns - call.span.start_ns) / 1e9
+
+
+@pytest.mark.parametrize("scenario", ["chat", "choices", "tools"])
+def test_what_is_hidden_was_never_said(hidden: Ran, scenario: str) -> None:
+    """The library writes __REDACTED__ in place of values: no question and no answer."""
+    for found in samples(hidden, scenario):
+        assert (found["input"], found["output"]) == (None, None)
+        assert not {"messages", "system", "output_messages", "tool_calls"} & set(found["context"])
+        assert found["context"]["usage"]["input_tokens"] > 0

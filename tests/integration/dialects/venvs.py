@@ -70,8 +70,8 @@ def lock(name: str) -> None:
         tool_cache.run([sys.executable, "-m", "venv", "venv"], folder, timeout=120)
         pip = ["venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
         tool_cache.run([*pip, "install", "--no-input", *wanted(name)], folder, INSTALL_TIMEOUT)
-        found = subprocess.run([*pip, "freeze"], cwd=folder, capture_output=True, text=True, check=True).stdout
-        pins = sorted(line for line in found.splitlines() if "==" in line and " " not in line)
+        found = subprocess.run([*pip, "freeze", "--all"], cwd=folder, capture_output=True, text=True, check=True).stdout
+        pins = sorted(line for line in found.splitlines() if "==" in line and not line.startswith("pip=="))
         (HERE / "venvs" / f"{name}.txt").write_text("\n".join(pins) + "\n", encoding="utf-8")
     finally:
         shutil.rmtree(folder)

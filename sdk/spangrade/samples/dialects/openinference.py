@@ -4,6 +4,7 @@ Source: Arize-ai/openinference, spec/semantic_conventions.md. ``input.value`` an
 read here too. LLM spans that hold only the raw request and response as JSON are read by `payloads`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,13 +12,15 @@ from spangrade import semconv
 from spangrade._values import bounded, snapshot
 from spangrade.model.documents import read_documents
 from spangrade.model.span import SpanData
-from spangrade.samples import scalars
+from spangrade.samples import llama_index, scalars
+from spangrade.samples.arguments import executed
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
 from spangrade.samples.flat import elements, grouped
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
+from spangrade.samples.langchain import read_answered, read_asked
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
 from spangrade.samples.payloads import Payload, facts, instructions, read_request, read_response
-from spangrade.samples.reading import Reading
+from spangrade.samples.reading import RETRIEVAL_KINDS, Reading
 from spangrade.samples.turns import read_message, read_turns
 
 KINDS: Final[Mapping[str, str]] = {
@@ -37,6 +40,8 @@ _MESSAGES: Final = ("llm.input_messages.", "llm.output_messages.")
 _PROMPTS: Final = ("llm.prompts.", "llm.choices.")
 _TOOLS: Final = "llm.tools."
 _FIRST_TOKEN_EVENT: Final = "First Token Stream Event"
+_HIDDEN: Final = "__REDACTED__"  # what TraceConfig puts in place of a value
+_VARIABLE: Final = re.compile(r"\{(\w+)\}")
 _DOCUMENTS: Final = ("retrieval.documents.", "reranker.output_documents.")
 
 name: Final = "openinference"
@@ -88,21 +93,33 @@ def claims(attributes: Mapping[str, Any]) -> bool:
 
 def read(span: SpanData) -> Reading:
     attributes = span.attributes
+    if _HIDDEN in attributes.values():
+        attributes = {key: value for key, value in attributes.items() if value != _HIDDEN}
     flat = grouped(attributes, (*_MESSAGES, *_PROMPTS, *_DOCUMENTS, _TOOLS))
     declared = KINDS.get((scalars.first_name(attributes, semconv.OI_KIND) or "").lower())
     kind = declared or ("llm" if any(key in flat for key in (*_MESSAGES, *_PROMPTS)) else None)
     given, given_cut = _value(attributes, semconv.OI_INPUT, semconv.OI_INPUT_MIME)
     result, result_cut = _value(attributes, semconv.OI_OUTPUT, semconv.OI_OUTPUT_MIME)
+    given = given_at_first = llama_index.unwrapped(given)
     asked, said = _flat_turns(flat)
     request, response = Payload(), Payload()
+    calls: tuple[dict[str, Any], ...] = ()
     if kind == "llm":
         if asked:
             system = None if any(turn.role == "system" for turn in asked) else instructions(given)
             asked = [Turn("system", system), *asked] if system else asked
         else:
-            request = _payload(read_request, given, attributes.get(semconv.OI_INPUT))
+            request = _filled(attributes) or _payload(read_request, given, attributes.get(semconv.OI_INPUT))
         response = facts(result) if said else _payload(read_response, result, attributes.get(semconv.OI_OUTPUT))
         asked, said = asked or request.turns, said or response.turns
+        _name_reasons(said, response.finish_reasons)
+    elif kind == "tool":
+        given, result, calls = _tool(attributes, given, result)
+    elif kind in ("chain", "agent") and not said:  # a conversation as its whole input or output
+        state, outcome = read_asked(given), read_answered(result)
+        asked = state.turns or asked
+        given = state.value if state.turns else given
+        result = outcome.value if outcome.turns else result
     said_answer = answer(said)
     messages, asked_cut = as_messages(asked)
     choices, said_cut = as_messages(said)
@@ -111,10 +128,9 @@ def read(span: SpanData) -> Reading:
         given = question if question is not None or request.known else given
     if (said or response.known) and (kind == "llm" or result is None):
         result = said_answer.text
-    calls = said_answer.tool_calls
-    if kind == "tool":
-        calls = _executed(attributes, given)
     finish = scalars.names(attributes.get("llm.finish_reason")) or said_answer.finish_reasons
+    if len(finish) < len(response.finish_reasons):  # the attribute has room for that of one choice
+        finish = response.finish_reasons
     return Reading(
         name,
         kind=kind,
@@ -123,9 +139,9 @@ def read(span: SpanData) -> Reading:
         messages=messages,
         output_messages=choices,
         system=system_text(asked),
-        documents=_documents(flat, kind, attributes),
+        documents=_documents(flat, kind, attributes, result),
         query=scalars.text(attributes.get("reranker.query")),
-        tool_calls=calls,
+        tool_calls=calls or said_answer.tool_calls,
         model=scalars.first_name(
             attributes,
             "llm.response.model_name",
@@ -135,7 +151,8 @@ def read(span: SpanData) -> Reading:
             "reranker.model_name",
         )
         or response.model
-        or request.model,
+        or request.model
+        or _requested_model(attributes, given_at_first),
         provider=scalars.first_name(attributes, "llm.provider", "llm.system"),
         response_id=response.response_id,
         finish_reasons=finish,
@@ -196,6 +213,31 @@ def _payload(reader: Any, parsed: Any, raw: Any) -> Payload:
     return found
 
 
+def _filled(attributes: Mapping[str, Any]) -> Payload | None:
+    """A prompt template with its variables: what was sent where a span has no messages."""
+    template = attributes.get("llm.prompt_template.template")
+    variables = read_object(attributes.get("llm.prompt_template.variables"))
+    if not isinstance(template, str) or not variables:
+        return None
+    text = _VARIABLE.sub(lambda found: scalars.text(variables.get(found[1])) or found[0], template)
+    return Payload([Turn("user", text)], known=True)
+
+
+def _name_reasons(said: list[Turn], reasons: tuple[str, ...]) -> None:
+    """Why each of several choices ended, which only the raw response tells."""
+    if len(said) > 1 and len(said) == len(reasons):
+        for turn, reason in zip(said, reasons, strict=True):
+            turn.finish_reason = turn.finish_reason or reason
+
+
+def _requested_model(attributes: Mapping[str, Any], request: Any) -> str | None:
+    """Of a call that failed there is no other."""
+    asked = scalars.first_name(request, "model") if isinstance(request, Mapping) else None
+    if asked is not None or "llm.invocation_parameters" not in attributes:
+        return asked
+    return scalars.first_name(read_object(attributes["llm.invocation_parameters"]), "model", "model_name")
+
+
 def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
     """One flattened message, unfolded and read like any other."""
     role, content = item.get("message.role"), item.get("message.content")
@@ -210,15 +252,18 @@ def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
     }
     contents = elements(item, "message.contents.")
     if contents:
-        parts = [{key.removeprefix("message_content."): value for key, value in part.items()} for part in contents]
-        message["content"] = [message["content"], *parts] if message["content"] else parts
+        parts = [{key.removeprefix("message_content."): value for key, value in part.items()}
+                 for part in contents if not _is_call(part)]  # fmt: skip
+        message["content"] = [message["content"], *parts] if message["content"] else parts or None
+    # Anthropic's calls stand among the contents, and most of them here, too.
+    held = elements(item, "message.tool_calls.") or [part for part in contents if _is_call(part)]
     calls = [
         {
             "id": call.get("tool_call.id"),
             "name": call.get("tool_call.function.name"),
             "arguments": call.get("tool_call.function.arguments"),
         }
-        for call in elements(item, "message.tool_calls.")
+        for call in held
     ]
     function = item.get("message.function_call_name")
     if function is not None:
@@ -228,8 +273,12 @@ def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
     return read_message({key: value for key, value in message.items() if value is not None}, default_role)
 
 
+def _is_call(part: Mapping[str, Any]) -> bool:
+    return "tool_call.function.name" in part
+
+
 def _documents(
-    flat: Mapping[str, list[dict[str, Any]]], kind: str | None, attributes: Mapping[str, Any]
+    flat: Mapping[str, list[dict[str, Any]]], kind: str | None, attributes: Mapping[str, Any], result: Any
 ) -> tuple[dict[str, Any], ...] | None:
     """Retrieved documents; of a reranker what it put out."""
     order = reversed(_DOCUMENTS) if kind == "reranker" else _DOCUMENTS
@@ -240,7 +289,8 @@ def _documents(
             held = read_items(whole).items if whole is not None else None
         if held is not None:
             return read_documents([_document(item) if isinstance(item, Mapping) else item for item in held])
-    return None
+    nodes = llama_index.documents(result) if kind in RETRIEVAL_KINDS else None
+    return None if nodes is None else read_documents(nodes)
 
 
 def _document(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,13 +300,16 @@ def _document(item: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _executed(attributes: Mapping[str, Any], given: Any) -> tuple[dict[str, Any], ...]:
+def _tool(attributes: Mapping[str, Any], given: Any, result: Any) -> tuple[Any, Any, tuple[dict[str, Any], ...]]:
+    """Arguments, result, and the call that a tool's span is. LangChain's result is a message that names its call."""
+    answered = read_answered(result).turns
+    message = answered[0] if len(answered) == 1 and answered[0].role == "tool" else None
+    if message is not None:
+        result = message.text
     tool = scalars.first_name(attributes, "tool.name", semconv.TOOL_NAME)
-    if tool is None:
-        return ()
     arguments = read_loose(attributes.get("tool.parameters"))[0] if given is None else given
-    call = {"id": scalars.first_name(attributes, "tool.id", "tool_call.id"), "name": tool, "arguments": arguments}
-    return ({key: value for key, value in call.items() if value is not None},)
+    call_id = scalars.first_name(attributes, "tool.id", "tool_call.id") or (message.tool_call_id if message else None)
+    return given, result, executed(tool, arguments, call_id)
 
 
 def _tools(flat: Mapping[str, list[dict[str, Any]]], attributes: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
