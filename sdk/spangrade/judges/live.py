@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from spangrade._log import once
 from spangrade.errors import ConfigError
 from spangrade.judges import checks
 from spangrade.judges.canary import DEFAULT_RATE
@@ -13,6 +14,7 @@ from spangrade.judges.judge import LlmJudge
 from spangrade.judges.prices import unpriced
 from spangrade.model.evaluator import Evaluator, Target, check_target
 from spangrade.model.policy import DEFAULT_JUDGE_RATE, MONEY, Placed, Policy, When
+from spangrade.model.sample import Sample
 
 JUDGES: Final = (LlmJudge, Cascade)  # those that know of models, endpoints and targets
 
@@ -91,6 +93,7 @@ def place(judge: Any) -> Placed:
         placed = replace(placed, evaluator=placed.evaluator.with_pinned_model())
     if placed.policy.budget_of(MONEY):
         _check_priced(placed.evaluator)
+        _check_affordable(placed)
     return placed
 
 
@@ -104,6 +107,20 @@ def _check_priced(judge: Any) -> None:
         raise ConfigError(
             f"judge {judge.info.name!r} has a budget in US dollars and no price; give it one in calls (calls_per_day)"
         )
+
+
+def _check_affordable(placed: Placed) -> None:
+    """A ceiling may be 0, to ask nobody. Say so where one is below what a grading is reserved for, since then nobody is asked."""
+    most = placed.evaluator.most(Sample(output="."))
+    for kind, limit in placed.policy.budget_of(MONEY).items():
+        if most is not None and 0 < limit < most:
+            once(
+                f"budget:{placed.evaluator.info.name}:{kind}",
+                "a judge's budget is below what one grading can cost at most, so it will grade nothing: raise it",
+                judge=placed.evaluator.info.name,
+                budget=f"{kind} {limit:g}",
+                one_grading=f"{most:.2g} or more",
+            )
 
 
 def _check_judge(judge: Any, where: str) -> None:

@@ -191,6 +191,15 @@ def test_a_model_without_a_price_is_refused_where_a_budget_in_money_is_set() -> 
         place(live(cascade, budget={"usd_per_day": 20}))
 
 
+def test_a_budget_below_what_one_grading_can_cost_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    for name, limit in (("low", 0.001), ("low", 0.001), ("none", 0.0), ("enough", 20)):
+        place(live(judge(ScriptedJudgeClient(REPLY), name), budget={"usd_per_day": limit}, price=PRICE))
+    said = [r.getMessage() for r in caplog.records if "below what one grading can cost" in r.getMessage()]
+    assert len(said) == 1
+    assert "low" in said[0]
+    assert "usd_per_day 0.001" in said[0]
+
+
 def test_the_installed_list_knows_what_models_cost() -> None:
     pytest.importorskip("genai_prices")
     for model in (
