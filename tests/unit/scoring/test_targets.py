@@ -1,19 +1,17 @@
 """Which calls an evaluator scores: kinds, rules, one logical call once, evaluators' traffic never; in both hosts the same."""
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from spangrade import semconv as s
-from spangrade.metrics.local import LocalMetric
 from spangrade.model.outcome import Outcome
 from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
-from spangrade.otel.lineage import OpenSpans
-from spangrade.samples.extract import quick_kind
 from spangrade.scoring.seam import Offer, Ticket
+
+from .hosts import HOSTS, Seen, in_agent, in_process
 
 TRACE = 0x5EED
 Trace = list[SpanData]
@@ -41,79 +39,20 @@ def span(
     )  # fmt: skip
 
 
-class Seen:
-    """A metric that keeps the spans of its samples."""
-
-    def __init__(self, target: Any) -> None:
-        self.samples: list[Sample] = []
-        self.metric = LocalMetric(self._take, name="seen", target=target)
-
-    def _take(self, sample: Sample) -> float:
-        self.samples.append(sample)
-        return 1.0
-
-    @property
-    def names(self) -> list[str]:
-        return sorted(sample.context["span_name"] for sample in self.samples)
-
-
-def in_process(h: Any, trace: Sequence[SpanData]) -> None:
-    """As the SDK's processor does: starts and ends in order of time, what is above a span known when it ends."""
-    opened = OpenSpans()
-    kinds = {one.span_id: quick_kind(one.attributes) for one in trace}
-    ticks = [(one.start_ns, 0, one) for one in trace] + [(one.end_ns, 1, one) for one in trace]
-    depth = {one.span_id: _depth(one, trace) for one in trace}
-    for _, ends, one in sorted(
-        ticks, key=lambda t: (t[0], t[1], depth[t[2].span_id] * (-1 if t[1] else 1), t[2].span_id)
-    ):
-        key = (one.trace_id, one.span_id)
-        if not ends:
-            under = None if one.parent_span_id is None else (one.trace_id, one.parent_span_id)
-            opened.opened(key, under, kinds[one.span_id], lambda: None)
-            continue
-        kind = kinds[one.span_id]
-        is_call = kind is not None and kind != "evaluator"
-        lineage, rooted = opened.ended(key, is_call=is_call)
-        if not is_call:
-            if rooted:
-                h.pipeline.root_ended(*key)
-        elif not lineage.under_evaluator:
-            h.pipeline.offer(Offer(one, Ticket(), lineage, h.clock.monotonic()))
-    assert h.pipeline.drain(5, judges=True)
-
-
-def _depth(one: SpanData, trace: Sequence[SpanData]) -> int:
-    by_id, found = {other.span_id: other for other in trace}, 0
-    while one.parent_span_id in by_id:
-        one, found = by_id[one.parent_span_id], found + 1
-    return found
-
-
-def in_agent(h: Any, trace: Sequence[SpanData], seed: int = 0) -> None:
-    """As the agent does: ended spans in any order."""
-    shuffled = list(trace)
-    random.Random(seed).shuffle(shuffled)
-    for one in shuffled:
-        kind = quick_kind(one.attributes)
-        ticket = None if kind in (None, "evaluator") else Ticket()
-        h.pipeline.offer(Offer(one, ticket, None, h.clock.monotonic()))
-    assert h.pipeline.drain(
-        5, judges=True
-    )  # in the order of the queue: all of it has arrived before anything is decided
-
-
 @pytest.fixture
 def run(harness: Any) -> Run:
     """The samples of a trace for a target as ``(span name, output)``, the same in both hosts and in every order."""
 
     def all_hosts(trace: Trace, target: Any) -> list[tuple[str, Any]]:
         found: list[list[Sample]] = []
-        for host in (in_process, *(lambda h, t, n=n: in_agent(h, t, n) for n in range(4))):
+        for host in HOSTS:
             seen = Seen(target)
             h = harness(seen.metric)
             host(h, trace)
             assert h.counts("seen").of(Outcome.SCORED) == h.counts("seen").met == len(seen.samples)
-            found.append(sorted(seen.samples, key=lambda sample: str(sample.context["span_name"])))
+            found.append(
+                sorted(seen.samples, key=lambda sample: (str(sample.context["span_name"]), str(sample.output)))
+            )
         for other in found[1:]:
             assert other == found[0]
         return [(sample.context["span_name"], sample.output) for sample in found[0]]
