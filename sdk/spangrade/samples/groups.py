@@ -72,7 +72,8 @@ class Group(Generic[T]):
     calls: dict[int, int] = field(default_factory=dict)  # to their start
     kinds: dict[int, str] = field(default_factory=dict)  # of calls and of evaluators
     roots: dict[int, float] = field(default_factory=dict)
-    scored: set[int] = field(default_factory=set)  # topmost calls that have been decided
+    scored: set[int] = field(default_factory=set)  # roots, as far as they are known, of what has been decided
+    above_scored: dict[int, list[int]] = field(default_factory=dict)  # spans that have not come → the roots below them
     in_time: set[int] = field(default_factory=set)  # picks that were here by then, and wait for their log records
 
     def add_top(self, top: Top[T]) -> T | None:
@@ -91,6 +92,21 @@ class Group(Generic[T]):
             return free
         self.tops.append(replace(top, handle=None))
         return top.handle
+
+    def root_scored(self, root: int) -> None:
+        """What stands under this root has been decided."""
+        if root not in self.scored and len(self.scored) < MAX_NODES:
+            self.scored.add(root)
+            above = self.parents.get(root)
+            if above is not None:
+                self.above_scored.setdefault(above, []).append(root)
+
+    def span_came(self, span_id: int) -> None:
+        """One more is known: roots below it are none any more, its own is."""
+        below = self.above_scored.pop(span_id, None)
+        if below:
+            self.scored.difference_update(below)
+            self.root_scored(self.place(span_id).root_id)
 
     def place(self, span_id: int) -> Place:
         """Where a span stands. Ids that form a ring end the climb."""

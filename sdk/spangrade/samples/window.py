@@ -129,6 +129,8 @@ class TraceWindow(Generic[T]):
             group = self._group(key, now)  # another request of the same ids: a generator that is seeded again and again
         if len(group.parents) < MAX_NODES:
             group.parents[span_id] = None if is_local_root else parent_id
+            if group.above_scored:
+                group.span_came(span_id)
         if call is not None:
             self._count_late(group, span_id)
             if logs_until:
@@ -248,11 +250,7 @@ class TraceWindow(Generic[T]):
         return group
 
     def _count_late(self, group: Group[T], span_id: int) -> None:
-        late = group.decided
-        if group.scored and not late:
-            root = group.place(span_id).root_id
-            late = any(group.place(scored).root_id == root for scored in group.scored)
-        if late:
+        if group.decided or (group.scored and group.place(span_id).root_id in group.scored):
             self.tally.late["call"] += 1
 
     def _why(self, group: Group[T], why: str) -> bool:
@@ -271,7 +269,6 @@ class TraceWindow(Generic[T]):
         """Without lineage: what stands under each local root is decided, if it is due. ``over``: nothing waits any longer, for
         the reason ``why``."""
         roots, rest = by_root(group)
-        late = {group.place(span_id).root_id for span_id in group.scored}
         stay: list[UnderRoot[T]] = []
         for root, under in roots.items():
             waiting = under.waiting
@@ -284,8 +281,10 @@ class TraceWindow(Generic[T]):
                 if waiting and ready:
                     self._look_at(key, until)
                 continue
-            reason = "late" if group.decided or root in late else "" if root in group.roots else why
+            reason = "late" if group.decided or root in group.scored else "" if root in group.roots else why
             rest.extend(top.handle for top in (*under.tops[:-1], *under.below) if top.handle is not None)
+            if under.tops:
+                group.root_scored(root)
             yield from self._decide_under(key, group, under, below, now, reason)
             stay.append(under)
         group.tops = [top for under in stay for top in (*under.tops, *under.below)]
@@ -310,7 +309,6 @@ class TraceWindow(Generic[T]):
                 partial = self._why(group, "" if span_id in group.in_time else why)
                 yield Decided(partial=partial, picks=((top.call, top.handle),), around=around)
         if tops:
-            group.scored.update(top.call.span.span_id for top in tops)
             yield Decided(tuple(t.call for t in tops), below, self._why(group, why), tops[-1].handle)
         under.tops, under.below, under.picks = [], [], later
         if later:
