@@ -27,11 +27,13 @@ demo: $(VENV)/.stamp-demo
 	@$(BIN)/python -m examples.demo $(ARGS)
 
 # Files of tests are shared out among so many processes: one more than CI's cores, as many a test waits for a program that it
-# has started. In one process: `make test WORKERS=0`, or pytest by hand.
+# has started; in the folders' order, since those that wait longest stand in the first. A process that crashes ends the run,
+# as it does where there is one. In one process: `make test WORKERS=0`, or pytest by hand.
 WORKERS ?= 3
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not integration and not benchmark" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
+		-m "not integration and not benchmark" $(ARGS)
 
 # On every other Python that is here, and with the oldest libraries that pyproject allows; see tests/versions.py.
 test-versions: $(VENV)/.stamp-dev
