@@ -143,7 +143,7 @@ ATTRIBUTES: Final[dict[str, dict[str, dict[str, Any]]]] = {
             "gen_ai.tool.call.arguments": json.dumps(CALL), "gen_ai.tool.call.result": FOUND,
         },
     },
-    "genai_events": {"openai": {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", **MODEL, **USAGE}},
+    "otel_genai_events": {"openai": {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", **MODEL, **USAGE}},
     "traceloop": {
         "flattened": {
             "llm.request.type": "chat", "gen_ai.system": "OpenAI", **MODEL, **USAGE,
@@ -231,7 +231,7 @@ ATTRIBUTES: Final[dict[str, dict[str, dict[str, Any]]]] = {
                 {"id": d["id"], "content": d["page_content"], "score": 0.5, "source": "guide.pdf"} for d in DOCUMENTS]}),
         },
     },
-    "semantic_kernel": {"chat": {"gen_ai.operation.name": "chat.completions", "gen_ai.system": "openai", **MODEL, **USAGE}},
+    "semantic_kernel": {"chat": {"gen_ai.operation.name": "chat", "gen_ai.system": "openai", **MODEL, **USAGE}},
     "agent_framework": {
         "agent": {
             "gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "microsoft.agent_framework", "gen_ai.agent.name": "clerk",
@@ -281,9 +281,11 @@ ATTRIBUTES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     },
     "plain": {"by hand": {"input": ASKED, "output": ANSWER, "session.id": "s1"}},
 }  # fmt: skip
-_EVENTS: Final = {("genai_events", "openai"): _events(), ("semantic_kernel", "chat"): [
+_EVENTS: Final = {("otel_genai_events", "openai"): _events(), ("semantic_kernel", "chat"): [
     EventData(event.name, {"body": json.dumps({**event.attributes}), "event.name": event.name}, event.time_ns) for event in _events()
 ]}  # fmt: skip
+
+_SCOPES: Final = {"semantic_kernel": "semantic_kernel.utils.telemetry", "agent_framework": "agent_framework"}
 
 
 def spans() -> dict[tuple[str, str], SpanData]:
@@ -291,7 +293,7 @@ def spans() -> dict[tuple[str, str], SpanData]:
     return {
         (dialect, what): SpanData(
             0x5EED, 0xACE, None, what, 10**18, 10**18 + 10**9, attributes, _EVENTS.get((dialect, what), ()),
-            {"service.name": "shop"}, "bench",
+            {"service.name": "shop"}, _SCOPES.get(dialect, "bench"),
         )
         for dialect, written in ATTRIBUTES.items() for what, attributes in written.items()
     }  # fmt: skip
