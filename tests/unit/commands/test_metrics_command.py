@@ -1,6 +1,7 @@
 """``spangrade metrics list`` and ``show``: what there is, what it needs, and what one takes."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,3 +213,21 @@ def test_the_command_is_found_by_its_entry_point(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as left:
         main([])
     assert left.value.code == 2
+
+
+def test_a_reader_that_leaves_early_is_no_fault() -> None:
+    shown = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from spangrade.cli import main; sys.exit(main(['metrics', 'show', 'pii']))",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert shown.stdout is not None
+    assert shown.stderr is not None
+    shown.stdout.close()
+    with shown:
+        assert shown.stderr.read() == b""
+    assert shown.returncode == cli.UNREAD

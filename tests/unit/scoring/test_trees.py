@@ -237,7 +237,7 @@ def test_a_tree_whose_leaf_hangs_is_accounted_for_whatever_happens_meanwhile(har
 def test_a_leaf_that_hangs_costs_its_own_score_offline_too() -> None:
     hangs, good = Hanging(), Counting("good")
     tree = sg.CompositeMetric("q", [Counting("first"), hangs, good])
-    results = sg.evaluate([{"input": "a"}], lambda item: "an answer", [tree], timeout=0.05, progress=False)
+    results = sg.evaluate([{"input": "a"}], lambda item: "an answer", [tree], evaluator_timeout=0.05, progress=False)
     (row,) = results.items
     found = {score.name: score.value if score.outcome is Outcome.SCORED else score.outcome for score in row.scores}
     assert found == {"q.first": 0.5, "q.good": 0.5, "q.hangs": Outcome.TIMEOUT}
