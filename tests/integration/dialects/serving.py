@@ -39,7 +39,7 @@ def serve(answer: Callable[[Request], Response]) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            body = self.body()
             if self.headers.get("content-encoding") == "gzip":
                 body = gzip.decompress(body)
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -47,6 +47,16 @@ def serve(answer: Callable[[Request], Response]) -> Iterator[str]:
 
         def do_GET(self) -> None:
             self.do_POST()
+
+        def body(self) -> bytes:
+            if self.headers.get("transfer-encoding", "").lower() != "chunked":  # as Node sends it
+                return self.rfile.read(int(self.headers.get("content-length", 0)))
+            pieces = []
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                pieces.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(pieces)
 
         def reply(self, response: Response) -> None:
             chunked = len(response.pieces) > 1
