@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _MAX_DIGITS: Final = 4
+MANY: Final = 64  # attributes; limits are rarely lower
 
 
 def grouped(attributes: Mapping[str, Any], prefixes: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -36,6 +37,12 @@ def elements(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]
 def under(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """What stands under ``prefix`` (with its dot), by the rest of its key, as it is."""
     return {key[len(prefix) :]: value for key, value in attributes.items() if key.startswith(prefix)}
+
+
+def lost_its_beginning(attributes: Mapping[str, Any], prefixes: tuple[str, ...]) -> bool:
+    """Whether this may be the rest of a span that had more attributes than its limit, by the elements that are left: the SDK
+    drops the oldest, and what says the kind is set first (C054)."""
+    return len(attributes) >= MANY and any(isinstance(key, str) and key.startswith(prefixes) for key in attributes)
 
 
 def is_index(digits: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from spangrade.samples import evaluators
 from spangrade.samples.dialects import DIALECTS
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark
+from spangrade.samples.flat import MANY
 
 
 def _joined() -> dict[str, tuple[KindMark, ...]]:
@@ -25,6 +26,16 @@ _MARKS: Final = _joined()
 _ORDER: Final = {key: position for position, key in enumerate(_MARKS)}
 _KEYS: Final = frozenset(_MARKS)
 _WORD: Final = slice(256)
+#: Beginnings of flattened lists: a span with more attributes than its limit has lost the oldest, its kind among them (C054).
+_LISTS: Final[Mapping[str, str]] = {
+    "retrieval.documents.": "retriever",
+    "reranker.output_documents.": "reranker",
+    "llm.input_messages.": "llm",
+    "llm.output_messages.": "llm",
+    "gen_ai.prompt.": "llm",
+    "gen_ai.completion.": "llm",
+}
+_BEGINNINGS: Final = tuple(_LISTS)
 
 
 def quick_kind(attributes: Mapping[str, Any]) -> str | None:
@@ -35,7 +46,7 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
     """
     hits = _KEYS.intersection(attributes)
     if not hits:
-        return None
+        return None if len(attributes) < MANY else _flattened(attributes)
     named = fallback = present = refused = None
     for key in hits if len(hits) == 1 else sorted(hits, key=_ORDER.__getitem__):
         value = attributes.get(key)
@@ -54,6 +65,15 @@ def quick_kind(attributes: Mapping[str, Any]) -> str | None:
             if present is None or (present == "chain" and mark.present):
                 present = mark.present
     return None if refused else named or fallback or present
+
+
+def _flattened(attributes: Mapping[str, Any]) -> str | None:
+    for key in attributes:
+        if isinstance(key, str) and key.startswith(_BEGINNINGS):
+            for beginning, kind in _LISTS.items():
+                if key.startswith(beginning) and key[len(beginning) : len(beginning) + 1].isdigit():
+                    return kind
+    return None
 
 
 def _named(mark: KindMark, word: str) -> str | None:

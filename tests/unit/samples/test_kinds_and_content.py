@@ -86,6 +86,23 @@ def test_what_only_resembles_an_evaluators_mark_is_scored() -> None:
     assert quick_kind({"metadata": '{"type": "ChainType"}'}) is None
 
 
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("retrieval.documents.{}.document.content", "retriever"),
+        ("reranker.output_documents.{}.document.id", "reranker"),
+        ("llm.input_messages.{}.message.content", "llm"),
+        ("gen_ai.prompt.{}.content", "llm"),
+        ("gen_ai.prompt.variable.{}", None),
+        ("app.list.{}", None),
+    ],
+)
+def test_a_span_that_lost_its_kind_at_the_attribute_limit_is_known_by_its_lists(key: str, kind: str | None) -> None:
+    """C054: the SDK drops the oldest, and the kind is set first."""
+    assert quick_kind({key.format(n): "x" for n in range(72, 200)}) == kind
+    assert quick_kind({key.format(n): "x" for n in range(72, 80)}) is None  # nothing was lost
+
+
 def test_long_values_of_marks_are_looked_at_by_their_beginning() -> None:
     """It runs on the application's thread for every span that ends: told by the memory that it takes."""
     attributes = {"input": "x" * 4_000_000, "openinference.span.kind": "LLM"}
@@ -163,3 +180,15 @@ def test_every_dialect_is_complete() -> None:
         assert dialect.content_keys <= CONTENT_KEYS
         assert dialect.claims({}) is False
     assert "gen_ai.choice" in CONTENT_EVENTS
+
+
+def test_a_conversation_whose_beginning_was_lost_is_read_as_far_as_it_is_there(call_of: CallOf) -> None:
+    """C054, of OpenInference and OpenLLMetry: its last turns, and marked."""
+    for key in ("llm.input_messages.{}.message.{}", "gen_ai.prompt.{}.{}"):
+        held = {
+            key.format(n, field): value
+            for n in range(40, 104)
+            for field, value in (("role", "user"), ("content", f"turn {n}"))
+        }
+        call = call_of(held, dropped_attributes=80)
+        assert (call.kind, call.reading.input, call.reading.truncated) == ("llm", "turn 103", True)

@@ -15,7 +15,7 @@ from spangrade.model.span import SpanData
 from spangrade.samples import llama_index, scalars
 from spangrade.samples.arguments import executed
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
-from spangrade.samples.flat import elements, grouped
+from spangrade.samples.flat import elements, grouped, lost_its_beginning
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
 from spangrade.samples.langchain import read_answered, read_asked
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
@@ -88,7 +88,7 @@ _CLAIMS: Final = frozenset({*kind_marks, "llm.response.model_name", "retrieval.d
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
-    return not _CLAIMS.isdisjoint(attributes)
+    return not _CLAIMS.isdisjoint(attributes) or lost_its_beginning(attributes, (*_MESSAGES, *_DOCUMENTS))
 
 
 def read(span: SpanData) -> Reading:

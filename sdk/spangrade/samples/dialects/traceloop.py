@@ -14,7 +14,7 @@ from spangrade.model.span import SpanData
 from spangrade.samples import langchain, scalars, vector_events
 from spangrade.samples.arguments import unwrapped
 from spangrade.samples.dialects.base import KindMark
-from spangrade.samples.flat import elements, grouped, under
+from spangrade.samples.flat import elements, grouped, lost_its_beginning, under
 from spangrade.samples.jsontext import read_items, read_object, read_value
 from spangrade.samples.message_events import content_of
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
@@ -93,7 +93,7 @@ _CLAIMS: Final = frozenset(
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
-    return not _CLAIMS.isdisjoint(attributes)
+    return not _CLAIMS.isdisjoint(attributes) or lost_its_beginning(attributes, (*_PROMPTS, *_COMPLETIONS))
 
 
 def read(span: SpanData) -> Reading:
