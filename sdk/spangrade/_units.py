@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them in a configuration file."""
+"""Numbers, durations and sizes as people write them in a configuration file."""
 
 import re
 from typing import Annotated, Any, Final
@@ -23,5 +23,13 @@ def size(value: Any) -> Any:
     return int(float(found.group(1)) * _SIZES[found.group(2).upper()])
 
 
+def no_flag(value: Any) -> Any:
+    """YAML reads ``no``, ``off`` and ``yes`` as False and True, which pydantic would take for 0 and 1."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a number; yes, no, on and off are true and false")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(no_flag)]
 Seconds = Annotated[float, BeforeValidator(duration), Field(gt=0, allow_inf_nan=False)]
 Bytes = Annotated[int, BeforeValidator(size), Field(gt=0)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from spangrade._units import Bytes, Seconds, duration
+from spangrade._units import Bytes, Number, Seconds, duration
 from spangrade.errors import ConfigError
 
 _ENV: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -30,13 +30,13 @@ class MetricOptions(Strict):
     """What any metric may be told in the file, in place of what it says itself: the constructor's names (see `LocalMetric`)."""
 
     result_key: str | None = None
-    threshold: float | None = None
+    threshold: Number | None = None
     lower_is_better: bool | None = None
     verdict: bool | None = None
     version: Annotated[int | str | None, BeforeValidator(lambda v: str(v) if isinstance(v, float) else v)] = None
     requires: str | list[str] | None = None
     target: str | dict[str, Any] | None = None
-    timeout: float | None = Field(default=None, gt=0)
+    timeout: Number | None = Field(default=None, gt=0)
     process: bool | None = None
 
 
@@ -56,7 +56,7 @@ class MetricEntry(UseEntry):
 class ChildMetric(UseEntry):
     """A metric in a tree."""
 
-    weight: float | None = Field(default=None, ge=0)
+    weight: Number | None = Field(default=None, ge=0)
 
 
 class TreeShape(MetricOptions):
@@ -72,7 +72,7 @@ class ChildTree(Strict):
     """A tree in a tree."""
 
     tree: TreeShape
-    weight: float | None = Field(default=None, ge=0)
+    weight: Number | None = Field(default=None, ge=0)
 
 
 class TreeEntry(Strict):
@@ -85,15 +85,15 @@ class TreeEntry(Strict):
 class LiveEntry(Strict):
     """A judge's live policy; see `spangrade.live`."""
 
-    rate: float | dict[str, float] | None = None
+    rate: Number | dict[str, Number] | None = None
     when: str | list[str] | None = None
-    max_per_minute: float | None = None
-    min_per_minute: float | None = None
+    max_per_minute: Number | None = None
+    min_per_minute: Number | None = None
     group: str | None = None
-    price: dict[str, float] | None = None
+    price: dict[str, Number] | None = None
     canaries: list[dict[str, Any]] | None = None
-    canary_rate: float | None = None
-    budget: dict[str, float] | None = None
+    canary_rate: Number | None = None
+    budget: dict[str, Number] | None = None
     target: str | dict[str, Any] = "root"
 
 
@@ -107,11 +107,11 @@ class JudgeEntry(Strict):
     levels: dict[int, str] | None = None
     fields: list[str] | None = None
     examples: list[dict[str, Any]] = Field(default_factory=list)
-    threshold: float = 0.5
+    threshold: Number = 0.5
     live: bool | LiveEntry = False
     model: str | None = None
-    temperature: float | None = None
-    timeout: float | None = Field(default=None, gt=0)
+    temperature: Number | None = None
+    timeout: Number | None = Field(default=None, gt=0)
     cache: int | None = Field(default=None, gt=0)
     match: dict[str, str] = Field(default_factory=dict)
 
@@ -194,7 +194,7 @@ class FileConfig(Strict):
     destinations: list[DestinationEntry] = Field(default_factory=list)
     take_over: bool = False
     score: Literal["here", "agent"] = "here"
-    hold: float | None = None
+    hold: Number | None = None
     redact: RedactEntry | None = None
     export_content: bool = True
     export_explanations: bool = True

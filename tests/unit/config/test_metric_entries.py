@@ -195,6 +195,8 @@ def test_an_aggregate_may_be_a_function_of_the_applications(tmp_path: Path) -> N
         ),
         ("[{use: overlap, weight: 1}]", r"unknown key 'metrics\.0\.weight'"),
         ("[{use: overlap, threshold: high}]", r"'metrics\.0\.threshold' is 'high'"),
+        ("[{use: overlap, threshold: no}]", r"'metrics\.0\.threshold' is False: .*should be a number; yes, no"),
+        ("[{use: overlap, timeout: yes}]", r"'metrics\.0\.timeout' is True: .*should be a number"),
         ("[{use: overlap, timeout: 0}]", r"'metrics\.0\.timeout' is 0"),
         ("[{tree: {name: q, children: []}}]", r"'metrics\.0\.tree\.children' is \[\]"),
         ("[{tree: {children: [overlap]}}]", r"'metrics\.0\.tree\.name' is missing"),
