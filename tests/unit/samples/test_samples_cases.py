@@ -1,9 +1,14 @@
 """Cases from the field (../shared/cases, sections E to G), as far as the dialects read today go."""
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from spangrade.config import UseEntry
+from spangrade.metrics.entries import evaluator_from
+from spangrade.model.score import Skip
 from spangrade.samples.assemble import root_sample, sample_of
 from spangrade.samples.family import Family
 from spangrade.samples.reading import Call
@@ -35,19 +40,20 @@ def test_c043_a_turn_of_tool_calls_has_empty_text_and_its_calls(case_calls: Case
     [
         ("ea8cf7674e340ea1", "[image x2: image/png, 8 bytes; by URL]"),
         ("5e65a480cd64219b", "[image: image/png, 8 bytes]"),
+        ("c4ea11cfd99b27fc", "[image: by URL]"),
     ],
 )
 def test_c044_parts_become_text_and_one_image_mark(case_calls: CaseCalls, span: str, mark: str) -> None:
-    """GenAI parts and OpenInference contents; the other two dialects come with issue 7."""
+    """GenAI parts, OpenInference contents, JSON in OpenLLMetry's content. The address is not shown."""
     reading = case_calls("C044")[span].reading
     assert reading.input == f"What is in this picture?\n{mark}"
     assert reading.output == "A cat."
 
 
 def test_c047_a_refusal_is_the_output_and_is_marked(case_calls: CaseCalls) -> None:
-    """As a GenAI part, and inside a raw OpenAI response; an empty list of messages is no output at all."""
+    """As a GenAI part, in OpenLLMetry's JSON, and inside a raw OpenAI response; an empty list of messages is no output at all."""
     calls = case_calls("C047")
-    for span in ("75d0926ae2c73002", "7dfe9e814a0db8c6"):
+    for span in ("75d0926ae2c73002", "3bb0abad8dde40fc", "7dfe9e814a0db8c6"):
         sample = sample_of(calls[span])
         assert sample.input == "Write the forbidden thing"
         assert sample.output == "I can't help with that."
@@ -74,6 +80,78 @@ def test_c049_the_responses_api_inside_output_value(case_calls: CaseCalls) -> No
     assert sample.context["tool_calls"] == [{"id": "c1", "name": "ping", "arguments": {}}]
     assert sample.context["reasoning"] == "think"
     assert sample.context["usage"] == {"input_tokens": 4, "output_tokens": 1}
+
+
+def test_c049_items_without_a_role_in_langfuse(case_calls: CaseCalls) -> None:
+    sample = sample_of(case_calls("C049")["81437d899972ab88"])
+    assert (sample.input, sample.output) == ("Say OK", "OK")
+
+
+def said(*texts: str | None) -> str:
+    """Choices of a response as the GenAI conventions have them; None: one of a tool call only."""
+    call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {}}
+    parts = [[call] if text is None else [{"type": "text", "content": text}] for text in texts]
+    return json.dumps([{"role": "assistant", "parts": some, "finish_reason": "stop"} for some in parts])
+
+
+@pytest.mark.parametrize(
+    ("choices", "output", "kept"),
+    [
+        (("A", "B", "C"), "A", ["A", "B", "C"]),
+        (("",), "", None),
+        ((" ",), " ", None),
+        ((None,), None, None),
+        (("", "B"), "", ["", "B"]),
+        ((), None, None),
+    ],
+)
+def test_c052_the_first_choice_is_graded_the_rest_is_kept_and_no_text_is_not_an_empty_one(
+    call_of: Callable[..., Call], choices: tuple[str | None, ...], output: str | None, kept: list[str] | None
+) -> None:
+    """An empty answer is ``""``; none, or a turn of tool calls only, is None, and what needs an output is skipped."""
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '[{"role": "user", "content": "Q"}]'}
+    sample = sample_of(call_of({**chat, "gen_ai.output.messages": said(*choices)}))
+    assert sample.output == output
+    found = sample.context.get("output_messages")
+    assert (None if found is None else [message["content"] for message in found]) == kept
+    assert sample.context.get("tool_calls") == (
+        [{"id": "c1", "name": "look", "arguments": {}}] if None in choices else None
+    )
+    if output is None:
+        with pytest.raises(Skip, match="output missing"):
+            evaluator_from(UseEntry(use="json_valid")).evaluate(sample)
+
+
+@pytest.mark.parametrize("place", ["instructions", "first message", "prompts"])
+def test_c051_the_system_text_and_the_whole_history_are_there(call_of: Callable[..., Call], place: str) -> None:
+    """Wherever the sender puts the one, and with the tool calls of earlier turns."""
+    history = [
+        {"role": "user", "parts": [{"type": "text", "content": "Q1"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "look", "arguments": {"q": 1}}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "found"}]},
+        {"role": "user", "parts": [{"type": "text", "content": "Q2"}]},
+    ]
+    chat: dict[str, Any] = {"gen_ai.operation.name": "chat"}
+    system = {"role": "system", "parts": [{"type": "text", "content": "Be kind"}]}
+    if place == "instructions":
+        chat |= {
+            "gen_ai.system_instructions": json.dumps(system["parts"]),
+            "gen_ai.input.messages": json.dumps(history),
+        }
+    elif place == "first message":
+        chat |= {"gen_ai.input.messages": json.dumps([system, *history])}
+    else:
+        request = {"system": "Be kind", "messages": history}
+        chat = {
+            "openinference.span.kind": "LLM",
+            "input.value": json.dumps(request),
+            "input.mime_type": "application/json",
+        }
+    context = sample_of(call_of(chat)).context
+    assert context["system"] == "Be kind"
+    assert [message["role"] for message in context["messages"]] == ["system", "user", "assistant", "tool", "user"]
+    assert context["messages"][2]["tool_calls"] == [{"id": "c1", "name": "look", "arguments": {"q": 1}}]
+    assert context["messages"][3] == {"role": "tool", "content": "found", "tool_call_id": "c1"}
 
 
 def test_c056_the_documents_are_those_of_the_last_retrieval_before_the_model(case_calls: CaseCalls) -> None:
