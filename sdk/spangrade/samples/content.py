@@ -13,28 +13,11 @@ _FOREIGN_KEYS: Final = frozenset(
         "prompt",  # Logfire with agents of others
     }
 )
-_FOREIGN_PREFIXES: Final = (
-    "ai.prompt",  # Vercel AI: ai.prompt, ai.prompt.messages
-    "ai.response.text",
-    "ai.response.object",
-    "ai.response.toolCalls",
-    "ai.response.reasoning",
-    "ai.result.",
-    "ai.toolCall.args",
-    "ai.toolCall.result",
-    "ai.value",
-    "ai.documents",
-    "genkit:input",
-    "genkit:output",
-    "lmnr.span.input",
-    "lmnr.span.output",
-    "lk.",  # LiveKit
-)
 
 #: Attribute keys that hold user content, whole.
 CONTENT_KEYS: Final = frozenset().union(_FOREIGN_KEYS, *(dialect.content_keys for dialect in DIALECTS))
 #: Beginnings of such keys.
-CONTENT_PREFIXES: Final = (*_FOREIGN_PREFIXES, *(prefix for dialect in DIALECTS for prefix in dialect.content_prefixes))
+CONTENT_PREFIXES: Final = tuple(prefix for dialect in DIALECTS for prefix in dialect.content_prefixes)
 #: Span events whose very fields are a message (conventions up to 1.36): all their attributes are content.
 CONTENT_EVENTS: Final = frozenset(
     {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from spangrade.model.span import EventData, SpanData
+from spangrade.samples.assemble import sample_of
 from spangrade.samples.dialects.otel_genai import OPERATIONS
 from spangrade.samples.extract import extract, quick_kind
 from spangrade.samples.reading import Call
@@ -42,9 +43,12 @@ def text(content: str) -> dict[str, object]:
         ("evaluation", "evaluator"),
         ("Chat", "llm"),
         ("handle_conversation_turn", "agent"),
+        ("llm_call", "llm"),
+        ("tool_call", "tool"),
+        ("user_prompt", None),
     ],
 )
-def test_operation_names_tell_the_kind(operation: str, kind: str) -> None:
+def test_operation_names_tell_the_kind(operation: str, kind: str | None) -> None:
     """Unknown ones are like agents."""
     assert quick_kind({"gen_ai.operation.name": operation}) == kind
 
@@ -259,7 +263,7 @@ def test_system_instructions_may_be_cut_text_or_a_message(call_of: CallOf) -> No
 
 def test_no_operation_of_the_table_is_unknown_to_the_targets() -> None:
     """Each is a kind that an evaluator can target, or the evaluator's own."""
-    kinds = {"llm", "embedding", "retriever", "reranker", "tool", "agent", "chain", "evaluator"}
+    kinds = {"llm", "embedding", "retriever", "reranker", "tool", "agent", "chain", "evaluator", "not_a_call"}
     assert set(OPERATIONS.values()) <= kinds
 
 
@@ -270,12 +274,12 @@ def test_the_answer_of_an_agent_is_the_last_thing_it_said(call_of: CallOf) -> No
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "found"}]},
         {"role": "assistant", "parts": [text("It is there.")], "finish_reason": "stop"},
     ]
-    reading = call_of(
-        chat("Hi", **{"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(run)})
-    ).reading
+    call = call_of(chat("Hi", **{"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(run)}))
+    reading = call.reading
     assert (reading.kind, reading.output, reading.finish_reasons) == ("agent", "It is there.", ("stop",))
     assert reading.tool_calls == ({"id": "c1", "name": "look"},)
     assert len(reading.output_messages) == 3
+    assert sample_of(call).context["tool_calls"] == [{"id": "c1", "name": "look", "result": "found"}]
 
 
 def test_a_system_text_that_stands_in_both_places_is_one_turn(call_of: CallOf) -> None:

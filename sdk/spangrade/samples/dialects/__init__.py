@@ -7,11 +7,15 @@ from typing import Final
 
 from spangrade.samples.dialects import (
     agent_framework,
+    claude_code,
     genai_events,
+    genkit,
     google_adk,
     haystack,
+    laminar,
     langfuse,
     langsmith,
+    livekit,
     logfire,
     mlflow,
     openinference,
@@ -22,6 +26,7 @@ from spangrade.samples.dialects import (
     semantic_kernel,
     traceloop,
     trulens,
+    vercel,
 )
 from spangrade.samples.dialects.base import Dialect
 
@@ -31,7 +36,12 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     langsmith,
     mlflow,
     trulens,
+    vercel,
     haystack,
+    laminar,
+    genkit,
+    livekit,
+    claude_code,
     logfire,
     pydantic_ai,
     google_adk,

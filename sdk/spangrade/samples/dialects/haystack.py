@@ -203,7 +203,7 @@ def _part(part: Any) -> Any:
 def _tools(value: Any) -> tuple[dict[str, Any], ...]:
     """``{"type": the class, "data": the declaration}``."""
     tools = value if isinstance(value, (list, tuple)) else []
-    return scalars.declared_tools([tool.get("data", tool) for tool in tools if isinstance(tool, Mapping)])
+    return scalars.declared_tools([_given(tool.get("data", tool)) for tool in tools if isinstance(tool, Mapping)])
 
 
 # --- retrieval and pipelines ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from spangrade import semconv
 from spangrade.model.documents import read_documents
 from spangrade.model.span import SpanData
 from spangrade.samples import scalars
-from spangrade.samples.dialects.base import EVALUATOR, KindMark, session_id, user_id
+from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
 from spangrade.samples.jsontext import read_items, read_loose
 from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, outcome, system_text
 from spangrade.samples.reading import Reading
@@ -28,6 +28,13 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "text_completion": "llm",
     "text_completions": "llm",  # Semantic Kernel
     "response": "llm",  # MLflow
+    "llm_call": "llm",  # Gemini CLI
+    "tool_call": "tool",
+    "agent_call": "agent",
+    "user_prompt": NOT_A_CALL,
+    "system_prompt": NOT_A_CALL,
+    "schedule_tool_calls": NOT_A_CALL,
+    "image_generation": "llm",  # Logfire
     "embeddings": "embedding",
     "retrieval": "retriever",
     "search_memory": "retriever",
