@@ -12,7 +12,7 @@ from spangrade.metrics.functional_values import AllowedValues, NotAllowed, shown
 from spangrade.model.result import MetricResult
 
 _MAX_REASON: Final = 2_000
-_PLAIN: Final = frozenset((str, float, int, bool, list, MetricResult))
+NOT_AWAITABLE: Final = frozenset((str, float, int, bool, list, MetricResult))  # to ask takes longer than to read them
 
 
 class Call:
@@ -33,7 +33,7 @@ class Call:
             returned: Any = self._fn(*args, **kwargs)
         except Exception as fault:  # noqa: BLE001 - whatever the function raises is its result
             return self._failed(fault)
-        if type(returned) not in _PLAIN and inspect.isawaitable(returned):  # where a plain function hides one
+        if type(returned) not in NOT_AWAITABLE and inspect.isawaitable(returned):  # where a plain function hides one
             return functional_loop.run(lambda: self._finished(returned))
         return self.read(returned)[0]
 

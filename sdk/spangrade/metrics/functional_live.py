@@ -19,6 +19,7 @@ from spangrade.model.sample import SAMPLE_FIELDS, Sample
 from spangrade.model.score import FAIL, MAX_EXPLANATION, MAX_LABEL, PASS, Graded, ReturnError, Rule, Score, Skip
 
 _SAMPLE: Final = "sample"
+_KEPT: Final = frozenset((str, bool, int, float))
 
 
 class Filling:
@@ -107,6 +108,7 @@ class Grading:
         self._kind = kind
         self._verdict = live.verdict
         self._read_number = ScoreReader(name, Rule(live.threshold, live.lower_is_better, live.verdict))
+        self._kept: dict[Any, Verdict] = {}  # of texts and bools without a reason: at most one for each category
 
     def verdict(self, result: MetricResult, value: Any) -> Verdict:
         """The verdict of a result; ``value`` is its value as the allowed values have it.
@@ -116,13 +118,20 @@ class Grading:
         """
         if result.value is None:
             raise ReturnError(result.reason or "returned no value and no reason")
+        plain = result.reason is None and type(value) in _KEPT
         if self._kind == "numeric":
-            return self._read_number(Score(value, explanation=result.reason))
+            return self._read_number(value if plain else Score(value, explanation=result.reason))
+        kept = self._kept.get(value) if plain else None
+        if kept is not None:
+            return kept
         why = None if result.reason is None else bounded(str(result.reason), MAX_EXPLANATION)
         if self._kind == "ranking":
             return Verdict((Graded(self._name, explanation=why, structured=snapshot(value)),))
         label = bounded(_label(value), MAX_LABEL)
-        return Verdict((Graded(self._name, label=label, passed=self._passed(value, label), explanation=why),))
+        made = Verdict((Graded(self._name, label=label, passed=self._passed(value, label), explanation=why),))
+        if plain:
+            self._kept[value] = made
+        return made
 
     def _passed(self, value: Any, label: str) -> bool | None:
         return _passed(value, label) if self._verdict else None

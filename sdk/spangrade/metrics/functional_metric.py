@@ -20,7 +20,7 @@ from spangrade.metrics.functional_batch import (
     in_tasks,
     on_threads,
 )
-from spangrade.metrics.functional_call import Call
+from spangrade.metrics.functional_call import NOT_AWAITABLE, Call
 from spangrade.metrics.functional_inputs import Arguments, Inputs
 from spangrade.metrics.functional_live import Filling, Grading, can_pass
 from spangrade.metrics.functional_options import LiveOptions
@@ -273,9 +273,10 @@ class FunctionalMetric(Generic[P, R]):
             ReturnError: there is no value; the message is the reason.
             Exception: what the function raised.
         """
-        missing = sample.missing(self._live.requires)
-        if missing:
-            raise Skip(f"{', '.join(missing)} missing")
+        if self._live.requires:
+            missing = sample.missing(self._live.requires)
+            if missing:
+                raise Skip(f"{', '.join(missing)} missing")
         given = self._filling.given(sample)
         try:
             args, kwargs = self._inputs.arguments(given)
@@ -284,7 +285,7 @@ class FunctionalMetric(Generic[P, R]):
                 f"{fault}. Live they come from the Sample: inputs={{name: path}} takes another part of it"
             ) from None
         returned: Any = self.fn(*args, **kwargs)
-        if inspect.isawaitable(returned):
+        if type(returned) not in NOT_AWAITABLE and inspect.isawaitable(returned):
             return self._later(returned)
         return self._grading.verdict(*self._call.read(returned))
 
