@@ -185,8 +185,8 @@ class PairStep:
 
     @property
     def part(self) -> int:
-        """See `PartedStep`."""
-        return 0 if self.parts is None else self.parts.at
+        """See `PartedStep`. Its lane asks, under its lock, before the step runs: so there is one beginning."""
+        return self._begun().at
 
     def leave(self, part: int, kind: str) -> bool:
         """See `PartedStep`."""
