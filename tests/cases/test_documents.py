@@ -17,6 +17,7 @@ from spangrade.model.sample import Sample
 from spangrade.model.span import SpanData
 from spangrade.samples.assemble import root_sample
 from spangrade.samples.extract import extract
+from spangrade.tracing import open_documents
 from spangrade_agent import codec
 
 TEXT = "Sockets in Portugal are of type F."
@@ -221,3 +222,31 @@ def test_c060_the_second_call_replaces_the_first_and_the_innermost_call_has_them
     (sample,) = product.samples
     assert sample.documents == [{"content": "second"}]
     assert as_the_agent_reads(product.spans).documents == [{"content": "second"}]
+
+
+def test_a_model_call_has_the_documents_set_on_the_call_around_it_in_both_hosts(product: Product) -> None:
+    """Also where other spans stand between, and not what is set after it has ended."""
+    seen: list[Sample] = []
+
+    @sg.metric(target="llm")
+    def keeps(sample: Sample) -> int:
+        seen.append(sample)
+        return 1
+
+    product.configure(keeps)
+
+    @sg.trace(kind="llm")
+    def model(question: str) -> str:
+        return "Type F."
+
+    @sg.trace
+    def rag(question: str) -> str:
+        sg.set_retrieval_documents([{"id": "d1", "content": TEXT, "score": 0.5}])
+        with trace_api.get_tracer("http").start_as_current_span("POST"):
+            return model(question)
+
+    rag("Which plug?")
+    assert product.only("model").parent.span_id == product.only("POST").context.span_id
+    (sample,) = seen
+    assert sample.documents == [{"id": "d1", "content": TEXT, "score": 0.5}]
+    assert open_documents.held == {}

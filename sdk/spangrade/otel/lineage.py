@@ -14,6 +14,7 @@ from spangrade.otel.adapter import plain_attributes
 from spangrade.samples.extract import quick_kind
 from spangrade.samples.reading import ROOT_KINDS
 from spangrade.samples.window import Lineage
+from spangrade.tracing import open_documents
 
 MAX_OPEN: Final = 16_384
 MAX_AGE_S: Final = 6 * 3_600.0
@@ -97,12 +98,15 @@ class OpenSpans:
 
     def ended(self, key: tuple[int, int], *, is_call: bool) -> tuple[Lineage, bool]:
         """A span ends: its lineage, and whether calls ended below it whose root it is."""
-        mine = self._open.pop(key, None)
+        mine, noted = self._open.pop(key, None), open_documents.held
+        if noted:
+            noted.pop(key, None)
         if mine is None:  # it started before we were there, or was forgotten
             return Lineage(key[1], False, False, self), False
         mine.ended = True
         root, under_call, under_evaluator, at = mine, False, False, mine.above
         within: str | None = None
+        given: str | None = None
         for _ in _CLIMB:
             if at is None:
                 break
@@ -113,10 +117,12 @@ class OpenSpans:
                 under_evaluator = under_evaluator or kind == "evaluator"
                 if within is None and kind != "chain":
                     within = kind
+                if noted and given is None and kind in ROOT_KINDS:
+                    given = noted.get(at.key)
             at = at.above
         if is_call:
             root.has_calls = True
-        mine.root_id, mine.under_call, mine.within = root.key[1], under_call, within
+        mine.root_id, mine.under_call, mine.within, mine.given = root.key[1], under_call, within, given
         mine.under_evaluator, mine.running = under_evaluator, self
         return mine, mine.has_calls
 

@@ -1,24 +1,29 @@
 """Calls → `Sample`. Pure: no state, no clock; the same calls in any order give the same Sample (promise 6)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from spangrade import semconv
 from spangrade.model.sample import Sample
 from spangrade.samples.context import context_of
+from spangrade.samples.dialects import otel_genai
 from spangrade.samples.family import Family, by_end, by_start
-from spangrade.samples.reading import RETRIEVAL_KINDS, ROOT_KINDS, Call
+from spangrade.samples.reading import RETRIEVAL_KINDS, ROOT_KINDS, Call, Reading
 from spangrade.samples.retrieval import Evidence, evidence
 
 
-def sample_of(call: Call, parts: Sequence[Call] = ()) -> Sample:
+def sample_of(call: Call, parts: Sequence[Call] = (), given: str | None = None) -> Sample:
     """The Sample of one call, for every target but root.
 
     ``parts``: other calls of the same group, from which a call that answers (llm, agent, chain) or acts takes its
     documents, tool results and usage; a retriever has its own documents or none. Only what had ended when the call did is
     looked at (of those above it, documents set by hand): what came after cannot have fed it, and a host that grades at once
-    has not seen it. A call that answers, and of which no content was captured, leaves input and output to the calls below.
+    has not seen it: it gives those documents as ``given``, as they stand on the span. A call that answers, and of which no content was captured, leaves input and output to the calls below.
     """
-    above = list(Family([*parts, call]).ancestors(call)) if parts else []
+    above = (
+        [_given(call, given)] if given is not None else list(Family([*parts, call]).ancestors(call)) if parts else []
+    )
     family = Family([*(other for other in parts if by_end(other) < by_end(call)), call])
     below = family.under(call)
     if call.kind in RETRIEVAL_KINDS:
@@ -28,6 +33,16 @@ def sample_of(call: Call, parts: Sequence[Call] = ()) -> Sample:
         found = _own_evidence(call) or evidence([call], below, above, family.calls)
     said = _said([call], below) if call.kind in ROOT_KINDS else _Said(call.reading.input, call.reading.output, (call,))
     return _sample(call, [call], below, found, said)
+
+
+def _given(call: Call, documents: str) -> Call:
+    """A call above that is open still, of which the documents are known."""
+    attributes = {semconv.RETRIEVAL_DOCUMENTS: documents}
+    read = otel_genai.read(replace(call.span, attributes=attributes, events=(), dropped_attributes=0))
+    return Call(
+        replace(call.span, span_id=0, attributes=attributes),
+        Reading("spangrade", kind="chain", documents=read.documents),
+    )
 
 
 def root_sample(tops: Sequence[Call], parts: Sequence[Call], partial: bool = False) -> tuple[Call, Sample] | None:

@@ -146,7 +146,7 @@ class Intake:
         until = self._logs_until(offer, call, told=told)
         self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at, until))
         if offer.ticket is not None and targets:
-            self._by_itself(call, targets, before, offer.ticket, False)
+            self._by_itself(call, targets, before, offer.ticket, False, lineage.given)
 
     def _place_later(self, offer: Offer, found: Call | None, *, told: bool) -> None:
         """What is above it may come later: until then it waits."""
@@ -221,11 +221,19 @@ class Intake:
         finally:
             self._settle(decided.carrier)
 
-    def _by_itself(self, call: Call, targets: list[str], around: Sequence[Call], ticket: Ticket, partial: bool) -> None:
-        """Grade a call for these targets, unless another one is its first sighting."""
+    def _by_itself(
+        self,
+        call: Call,
+        targets: list[str],
+        around: Sequence[Call],
+        ticket: Ticket,
+        partial: bool,
+        given: str | None = None,
+    ) -> None:
+        """Grade a call for these targets, unless another one is its first sighting. ``given``: see `Lineage`."""
         targets = self.wants.targets.first_told(call, targets, around)
         if targets:
-            sample = sample_of(call, around)
+            sample = sample_of(call, around, given)
             for target in targets:
                 self._start(call, sample, ticket, target, partial)
 

@@ -14,7 +14,7 @@ from spangrade import semconv as s
 from spangrade._log import once
 from spangrade._values import MAX_NODES, bounded
 from spangrade.model.documents import read_documents
-from spangrade.tracing import capture
+from spangrade.tracing import capture, open_documents
 from spangrade.tracing.call import TracedCall, current_call, off
 
 
@@ -69,6 +69,10 @@ def set_retrieval_documents(docs: Any) -> None:
             documents = read_documents(docs)
             if documents is not None:
                 capture.write_documents(here[0], documents)
+                context, attributes = here[0].get_span_context(), getattr(here[0], "attributes", None)
+                text = attributes.get(s.RETRIEVAL_DOCUMENTS) if isinstance(attributes, Mapping) else None
+                if isinstance(text, str):
+                    open_documents.note((context.trace_id, context.span_id), text)
 
 
 def set_metadata(metadata: Mapping[str, Any] | None = None, /, **more: Any) -> None:
