@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from spangrade._text import bounded
 from spangrade.errors import SpangradeError
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
@@ -14,12 +15,13 @@ from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
 from spangrade.model.span import SpanData
 from spangrade.model.target import rule_of
+from spangrade.samples.dialects.base import session_id
 from spangrade.samples.explain import Finding, SpanNote, missing, note_of
 from spangrade.samples.reading import ROOT_KINDS, Call
 from spangrade.scoring.pipeline import Pipeline
 from spangrade.scoring.seam import Offer, Ticket
 from spangrade.scoring.settings import Settings
-from spangrade.scoring.wants import Wanted
+from spangrade.scoring.wants import SESSION, Wanted
 from spangrade.semconv import SCORED_BY
 
 WOULD_RUN: Final = "would_run"  # a metric that was not run
@@ -103,7 +105,8 @@ def explain(
 def _explained(trace: list[SpanData], placed: Sequence[Placed], run: bool, timeout: float) -> list[SpanStory]:
     watcher = _Notes()
     settings = Settings(max_offers=len(trace) + 1, max_steps=len(trace) * len(placed) + 1, max_bytes=2**40)
-    pipeline = Pipeline([_stand_in(one, run) for one in placed], _NoSink(), settings, watcher=watcher)
+    ours = [_stand_in(one, run) for one in placed if one.evaluator.info.target != SESSION]  # which is no trace's
+    pipeline = Pipeline(ours, _NoSink(), settings, watcher=watcher)
     try:
         for span in sorted(trace, key=lambda span: (span.end_ns, span.span_id)):
             pipeline.offer(Offer(span, Ticket(), None, pipeline.clock.monotonic()))
@@ -322,6 +325,8 @@ def _not_seen(
         elif not one.applies_to(span.resource):
             wanted = ", ".join(f"{key}={pattern}" for key, pattern in one.match.items())
             yield NotSeen(info, f"it looks at {wanted} only", "change its match")
+        elif info.target == SESSION:
+            yield _of_conversations(info, span)
         elif Wanted.of((info.target,)).by_itself(note.kind or "", span.name, span.scope_name, span.attributes):
             yield NotSeen(info, "another span tells of the same call, which is scored once")
         elif info.target != "root":
@@ -332,6 +337,14 @@ def _not_seen(
             )
         else:
             yield _not_root(info, note, samples)
+
+
+def _of_conversations(info: EvaluatorInfo, span: SpanData) -> NotSeen:
+    looks = "it looks at whole conversations, when nothing of them has come for a while"
+    session = session_id(span.attributes)
+    if session is not None:
+        return NotSeen(info, f"{looks}; this is of session {bounded(session, 64)}")
+    return NotSeen(info, f"{looks}; this call names none", "give it a session.id (sg.set_session)")
 
 
 def _not_root(info: EvaluatorInfo, note: SpanNote, samples: Mapping[str, Sequence[SampleNote]]) -> NotSeen:

@@ -157,3 +157,18 @@ def test_every_call_and_evaluator_is_accounted_for(client: ScriptedJudgeClient) 
     for one in explain(RAG, placed):
         named = [pair.evaluator.name for held in one.samples for pair in held.pairs]
         assert sorted([*named, *(seen.evaluator.name for seen in one.not_seen)]) == ["inner", "said"]
+
+
+def test_an_evaluator_of_conversations_is_told_of_as_one_and_no_trace_is_taken_for_a_conversation() -> None:
+    @sg.metric(target="session")
+    def turns(sample: sg.Sample) -> float:
+        return 1.0
+
+    of_session = span(1, None, "CHAIN", 0, 90, attributes={s.SESSION_ID: "s1"})
+    (known,) = explain([of_session], [Placed(resolve(turns))])
+    assert known.samples == ()
+    assert [(one.says, one.fix) for one in known.not_seen] == [
+        ("it looks at whole conversations, when nothing of them has come for a while; this is of session s1", None)
+    ]
+    (unknown,) = explain([span(1, None, "CHAIN", 0, 90)], [Placed(resolve(turns))])
+    assert unknown.not_seen[0].fix == "give it a session.id (sg.set_session)"
