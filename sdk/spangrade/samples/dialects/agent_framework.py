@@ -1,4 +1,4 @@
-"""Microsoft's Agent Framework for Python: OpenTelemetry GenAI, as log records up to conventions 1.36 or on the span.
+"""Microsoft's Agent Framework for Python: OpenTelemetry GenAI, on the spans and in log records.
 
 Source: agent-framework-core 1.23.0, observability.py. All it says is read by `otel_genai` and `genai_events`; its own is how
 it is switched on.
@@ -16,8 +16,8 @@ SCOPE: Final = "agent_framework"
 
 name: Final = "agent_framework"
 capture: Final = (
-    "set ENABLE_SENSITIVE_DATA=true in the application's environment, and send its log records where its spans go (or set"
-    " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental, which puts what was said on the spans)"
+    "set ENABLE_SENSITIVE_DATA=true in the application's environment (where its OTEL_SEMCONV_STABILITY_OPT_IN is set and does"
+    " not name gen_ai_latest_experimental, send its log records where its spans go, too)"
 )
 kind_marks: Final[Mapping[str, KindMark]] = {}
 content_keys: Final[frozenset[str]] = frozenset()
