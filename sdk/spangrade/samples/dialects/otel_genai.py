@@ -13,7 +13,7 @@ from spangrade.model.documents import read_documents
 from spangrade.model.span import SpanData
 from spangrade.samples import scalars
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
-from spangrade.samples.jsontext import read_items, read_loose
+from spangrade.samples.jsontext import read_items, read_loose, read_value
 from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, outcome, system_text
 from spangrade.samples.reading import Reading
 from spangrade.samples.turns import read_message, read_turns
@@ -104,6 +104,8 @@ _CLAIMS: Final = frozenset(
     }
 )
 
+_VERCELS_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"
+
 
 def claims(attributes: Mapping[str, Any]) -> bool:
     return not _CLAIMS.isdisjoint(attributes)
@@ -126,8 +128,8 @@ def read(span: SpanData) -> Reading:
     query = scalars.text(attributes.get(semconv.RETRIEVAL_QUERY))
     calls = response.tool_calls
     if kind == "tool":
-        given, asked_cut = read_loose(attributes.get(semconv.TOOL_ARGUMENTS))
-        result, said_cut = read_loose(attributes.get(semconv.TOOL_RESULT))
+        given, asked_cut = _value(attributes.get(semconv.TOOL_ARGUMENTS))
+        result, said_cut = _value(attributes.get(semconv.TOOL_RESULT))
         calls = _executed(attributes, given)
     elif query is not None and given is None:
         given = query
@@ -160,7 +162,9 @@ def read(span: SpanData) -> Reading:
             (semconv.REASONING_TOKENS, "gen_ai.usage.reasoning_tokens"),
         ),
         tools=scalars.declared_tools(attributes.get(semconv.TOOL_DEFINITIONS)),
-        first_chunk_s=scalars.seconds(attributes.get(semconv.TIME_TO_FIRST_CHUNK)),
+        first_chunk_s=scalars.seconds(
+            attributes.get(semconv.TIME_TO_FIRST_CHUNK, attributes.get(_VERCELS_FIRST_CHUNK))
+        ),
         session_id=session_id(attributes),
         user_id=user_id(attributes),
         reasoning=response.reasoning,
@@ -215,6 +219,12 @@ def read_instructions(value: Any) -> tuple[str | None, bool]:
     else:
         turns = read_message({"role": "system", "parts": parts}, "system")
     return system_text([Turn("system", turn.text) for turn in turns]), found.truncated
+
+
+def _value(value: Any) -> tuple[Any, bool]:
+    """Arguments or a result: text or JSON. Vercel's SDK writes a text as JSON, too."""
+    quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"'
+    return read_value(value) if quoted else read_loose(value)
 
 
 def _documents(attributes: Mapping[str, Any]) -> tuple[tuple[dict[str, Any], ...] | None, bool]:

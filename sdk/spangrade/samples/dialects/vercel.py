@@ -187,7 +187,7 @@ def _read_values(attributes: Mapping[str, Any], reading: Reading) -> None:
         reading.input = read_value(attributes.get("ai.value"))[0]
     if reading.kind != "reranker" or "ai.ranking" not in attributes:
         return
-    documents = [read_loose(one)[0] for one in read_items(attributes.get("ai.documents")).items]
+    documents = [read_value(one)[0] for one in read_items(attributes.get("ai.documents")).items]
     ranked = [read_object(one) for one in read_items(attributes.get("ai.ranking")).items]
     places = [(scalars.count(one.get("originalIndex", one.get("index"))), one) for one in ranked]
     kept = [(documents[at], one) for at, one in places if at is not None and at < len(documents)]
