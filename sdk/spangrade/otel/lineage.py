@@ -106,6 +106,7 @@ class OpenSpans:
         mine.ended = True
         root, under_call, under_evaluator, at = mine, False, False, mine.above
         within: str | None = None
+        over: int | None = None
         given: str | None = None
         for _ in _CLIMB:
             if at is None:
@@ -115,6 +116,8 @@ class OpenSpans:
                 kind = at.kind()
                 under_call = under_call or kind is not None
                 under_evaluator = under_evaluator or kind == "evaluator"
+                if over is None and kind is not None:
+                    over = at.key[1]
                 if within is None and kind != "chain":
                     within = kind
                 if noted and given is None and kind in ROOT_KINDS:
@@ -122,7 +125,7 @@ class OpenSpans:
             at = at.above
         if is_call:
             root.has_calls = True
-        mine.root_id, mine.under_call, mine.within, mine.given = root.key[1], under_call, within, given
+        mine.root_id, mine.under_call, mine.within, mine.over, mine.given = root.key[1], under_call, within, over, given
         mine.under_evaluator, mine.running = under_evaluator, self
         return mine, mine.has_calls
 

@@ -13,13 +13,14 @@ T = TypeVar("T")
 class Lineage:
     """What the host knows of a span's open ancestors: the topmost one (itself, if none), whether a call is among them,
     and whether an evaluator is (then the span is an evaluator's work, and is not offered). ``running`` can be asked
-    later. ``within``: see `Call`. ``given``: the documents set by hand on the nearest open call above, as JSON."""
+    later. ``within``, ``over``: see `Call`. ``given``: the documents set by hand on the nearest open call above, as JSON."""
 
     root_id: int
     under_call: bool
     under_evaluator: bool = False
     running: RunningCalls | None = None
     within: str | None = None
+    over: int | None = None
     given: str | None = None
 
 

@@ -46,14 +46,19 @@ class Family:
     def ancestors(self, call: Call) -> Iterable[Call]:
         """The calls above this one, nearest first, as far as parents are in the group."""
         seen = {call.span.span_id}
-        at = call.span.parent_span_id
+        at = self._above(call)
         while at is not None and at not in seen and len(seen) < _MAX_DEPTH:
             seen.add(at)
             above = self._by_id.get(at)
             if above is None:
                 return
             yield above
-            at = above.span.parent_span_id
+            at = self._above(above)
+
+    def _above(self, call: Call) -> int | None:
+        """The parent, else the nearest call above as the host has seen it: spans that are no calls are not in a group."""
+        parent = call.span.parent_span_id
+        return call.over if call.over is not None and parent not in self._by_id else parent
 
     def within(self, call: Call) -> str | None:
         """The kind of the nearest call above this one that is no chain: as its host saw it, else as the group has it."""
@@ -72,8 +77,8 @@ class Family:
             if above.span.span_id == top.span.span_id:
                 return True
             last = above
-        if last.span.parent_span_id is None or last.span.parent_span_id in self._by_id:
-            return False
+        if last.over is not None or last.span.parent_span_id is None or last.span.parent_span_id in self._by_id:
+            return False  # what is above it is known
         if any(above.span.span_id == last.span.span_id for above in self.ancestors(top)):
             return False
         return top.span.start_ns <= last.span.start_ns and last.span.end_ns <= top.span.end_ns and last is not top

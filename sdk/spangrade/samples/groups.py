@@ -41,12 +41,13 @@ class Top(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a span stands among those that have arrived: its local root as far as it is known (itself, if nothing is above
-    it), whether a call and whether an evaluator is above it, and the kind of the nearest call above it that is no chain."""
+    it), whether a call and whether an evaluator is above it, and ``within`` and ``over`` of `Call`."""
 
     root_id: int
     under_call: bool
     under_evaluator: bool
     within: str | None
+    over: int | None
 
 
 @dataclass(slots=True)
@@ -111,15 +112,16 @@ class Group(Generic[T]):
     def place(self, span_id: int) -> Place:
         """Where a span stands. Ids that form a ring end the climb."""
         under_call = under_evaluator = False
-        within, at, seen = None, span_id, {span_id}
+        within, over, at, seen = None, None, span_id, {span_id}
         while True:
             parent = self.parents.get(at)
             if parent is None or parent not in self.parents or parent in seen:
-                return Place(at, under_call, under_evaluator, within)
+                return Place(at, under_call, under_evaluator, within, over)
             seen.add(parent)
             kind = self.kinds.get(parent)
             if kind is not None:
                 under_call = True
+                over = parent if over is None else over
                 under_evaluator = under_evaluator or kind == "evaluator"
                 within = within or (kind if kind != "chain" else None)
             at = parent

@@ -62,14 +62,15 @@ class Reading:
 class Call:
     """A span that is a call, and its merged reading. ``evaluator`` True: somebody's judge traffic, never scored.
 
-    ``within``: the kind of the nearest call above it in its process that is no chain, where the host has seen what is above
-    it; spans between that are no calls do not hide it.
+    ``within``: the kind of the nearest call above it in its process that is no chain, and ``over``: the span id of the nearest
+    call above, where the host has seen what is above it; spans between that are no calls do not hide them.
     """
 
     span: SpanData
     reading: Reading
     evaluator: bool = False
     within: str | None = None
+    over: int | None = None
 
     @property
     def kind(self) -> str:

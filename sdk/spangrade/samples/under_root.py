@@ -48,4 +48,4 @@ def by_root(group: Group[T]) -> tuple[dict[int, UnderRoot[T]], list[T]]:
 
 
 def _placed(call: Call, place: Place) -> Call:
-    return call if place.within is None else replace(call, within=place.within)
+    return call if place.over is None else replace(call, within=place.within, over=place.over)

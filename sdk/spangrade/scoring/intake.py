@@ -102,7 +102,7 @@ class Intake:
             self._tally.logs["joined"] += len(logs)
             found = extract(with_logs(waiting.span, logs))
             if found is not None:
-                self._window.said(replace(found, within=waiting.within), now)
+                self._window.said(replace(found, within=waiting.within, over=waiting.over), now)
 
     def root_ended(self, trace_id: int, span_id: int) -> None:
         """A local root that is no call has ended."""
@@ -138,7 +138,7 @@ class Intake:
             if lineage.root_id == span.span_id:
                 self.root_ended(span.trace_id, span.span_id)
             return
-        call = found if lineage.within is None else replace(found, within=lineage.within)
+        call = found if lineage.over is None else replace(found, within=lineage.within, over=lineage.over)
         targets = self.wants.targets.targets_of(call) if offer.ticket is not None else []
         before = self._window.parts_of(span.trace_id, lineage.root_id) if targets else ()
         held = None if lineage.under_call else self._candidate(offer, call)

@@ -241,3 +241,24 @@ def test_a_call_whose_local_root_never_comes_is_graded_at_a_flush_and_its_span_w
     assert h.pipeline.drain(5, judges=True)
     assert seen.names == ["chat"]
     assert h.sink.waiting == dict.fromkeys(h.sink.waiting, 0)
+
+
+def test_spans_that_are_no_calls_do_not_part_a_call_from_what_is_above_it(run: Run, harness: Any) -> None:
+    """Documents set by hand above, usage below: through an HTTP span, also where another call ran at the same time."""
+    by_hand = {"gen_ai__retrieval__documents": '["hand"]'}
+    trace = [
+        span(1, "chain", 0, 100, name="rag", i="q", o="a"),
+        span(2, "agent", 5, 95, 1, name="one", i="q", o="a", **by_hand),
+        span(3, None, 10, 60, 2),
+        span(4, "llm", 20, 50, 3, name="chat", i="q", o="a", llm__token_count__prompt=5),
+        span(5, "agent", 6, 94, 1, name="other", i="q", o="b"),
+    ]
+    assert [name for name, _ in run(trace, "agent")] == ["one", "other"]
+    for seed in range(3):
+        seen = Seen("agent")
+        in_agent(harness(seen.metric), trace, seed)
+        usage = {sample.context["span_name"]: sample.context.get("usage") for sample in seen.samples}
+        assert usage == {"one": {"input_tokens": 5}, "other": None}
+        seen = Seen("llm")
+        in_agent(harness(seen.metric), trace, seed)
+        assert [document["content"] for document in seen.samples[0].documents] == ["hand"]
