@@ -30,6 +30,8 @@ def loads(text: str) -> Any:
     """
     try:
         return from_json(text)
+    except TypeError:
+        pass  # half a character itself, as SDKs let it through
     except ValueError:
         if "\\u" not in text:
             raise
@@ -37,6 +39,13 @@ def loads(text: str) -> Any:
         return _DECODER.decode(text)
     except RecursionError as fault:
         raise ValueError("nested too deeply") from fault
+
+
+def _strict(text: str, allow_partial: Any = False) -> Any:
+    try:
+        return from_json(text, allow_partial=allow_partial)
+    except TypeError as fault:  # half a character in it
+        raise ValueError("it is no valid text") from fault
 
 
 def looks_json(text: str) -> bool:
@@ -51,7 +60,7 @@ def looks_cut(text: str) -> bool:
 
 def _ends_early(text: str) -> bool:
     try:
-        from_json(text)
+        _strict(text)
     except ValueError as fault:
         why = str(fault)
         if "escape" in why:  # a lone surrogate, at which the strict reader stops: nobody has looked behind it
@@ -156,6 +165,6 @@ def _salvage(text: str) -> Items:
 
 def _partial(text: str, *, strings: bool) -> Any:
     try:
-        return from_json(text, allow_partial="trailing-strings" if strings else True)
+        return _strict(text, "trailing-strings" if strings else True)
     except ValueError:
         return None
