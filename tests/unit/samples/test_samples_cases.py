@@ -190,20 +190,35 @@ def test_c063_cut_json_gives_the_whole_messages_before_the_cut(case_calls: CaseC
     assert two.context["truncated"] is True
 
 
-def test_c065_gives_the_conversation_of_version_2_and_no_call_for_placeholders(case_calls: CaseCalls) -> None:
-    """Version 1 (events) and all_messages come with issue 7."""
+def test_c065_three_generations_give_one_conversation_and_placeholders_no_call(case_calls: CaseCalls) -> None:
+    """Events in an attribute, an agent's whole run, GenAI messages; a tool by the old names and the new."""
     calls = case_calls("C065")
-    sample = sample_of(calls["df9c60f45c609136"])
-    assert (sample.context["system"], sample.input, sample.output) == ("Be kind", "Hi", "Hello there")
-    tool = sample_of(calls["d38d484f3862f8e0"])
-    assert (tool.input, tool.output) == ({}, "found")
+    first, second = sample_of(calls["95931954279497f4"]), sample_of(calls["df9c60f45c609136"])
+    for sample in (first, second):
+        assert (sample.context["system"], sample.input, sample.output) == ("Be kind", "Hi", "Hello there")
+    assert first.context["messages"][2:] == [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "look", "arguments": {}}]},
+        {"role": "tool", "content": "found", "tool_call_id": "c1"},
+    ]
+    run, typed = sample_of(calls["fc57874ce63f6138"]), sample_of(calls["44be0a0203f6fad8"])
+    assert (run.input, run.output) == ("Hi", "Hello there")
+    assert (typed.input, typed.output) == ("Hi", {"reply": "Hello there"})
+    for span in ("693b15347018e9b9", "d38d484f3862f8e0"):
+        tool = sample_of(calls[span])
+        assert (tool.input, tool.output) == ({}, "found")
+        assert tool.context["tool_calls"] == [{"name": "look", "arguments": {}, "result": "found"}]
     assert "d998ff3a339f9318" not in calls
 
 
-def test_c067_messages_in_the_details_event(case_calls: CaseCalls) -> None:
-    """The newest of three generations; the older two come with issue 7."""
-    reading = case_calls("C067")["a37e447d0420a492"].reading
-    assert (reading.input, reading.output) == ("Hi", "Hello there")
+def test_c067_messages_in_events_of_three_generations(case_calls: CaseCalls) -> None:
+    """One event a message, one for each side, the details event."""
+    calls = case_calls("C067")
+    assert len(calls) == 3
+    for call in calls.values():
+        sample = sample_of(call)
+        assert (sample.input, sample.output) == ("Hi", "Hello there")
+        assert sample.context["messages"][-1] == {"role": "user", "content": "Hi"}
+    assert [call.reading.system for call in calls.values()] == ["Be kind", None, None]
 
 
 def test_c070_tokens_are_counted_once(case_calls: CaseCalls) -> None:
