@@ -32,4 +32,5 @@ def no_flag(value: Any) -> Any:
 
 Number = Annotated[float, BeforeValidator(no_flag)]
 Seconds = Annotated[float, BeforeValidator(duration), Field(gt=0, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, BeforeValidator(duration), Field(ge=0, allow_inf_nan=False)]
 Bytes = Annotated[int, BeforeValidator(size), Field(gt=0)]

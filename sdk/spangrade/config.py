@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from spangrade._units import Bytes, Number, Seconds, duration
+from spangrade._units import Bytes, Number, Seconds, SecondsOrZero
 from spangrade.errors import ConfigError
 
 _ENV: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -153,7 +153,7 @@ class AssemblyEntry(Strict):
     max_age: Seconds | None = None
     max_traces: int | None = Field(default=None, gt=0)
     max_bytes: Bytes | None = None
-    logs: Annotated[float | None, BeforeValidator(duration), Field(ge=0, allow_inf_nan=False)] = None  # 0: not at all
+    logs: SecondsOrZero | None = None  # 0: not at all
     session_idle: Seconds | None = None
     session_max_age: Seconds | None = None
     max_sessions: int | None = Field(default=None, gt=0)

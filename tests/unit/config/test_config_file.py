@@ -115,6 +115,11 @@ def test_what_samples_wait_for_is_said_in_the_file_with_units(tmp_path: Path) ->
     assert check(Arguments()).settings.assembly == AssemblyBounds()
 
 
+def test_a_file_that_is_read_and_given_on_stays_the_same(tmp_path: Path) -> None:
+    file = load(write(tmp_path, "assembly: {session_idle: 1m}"), FileConfig)
+    assert FileConfig.model_validate(file.model_dump()) == file  # as the agent does with its flags
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
