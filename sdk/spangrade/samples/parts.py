@@ -46,8 +46,11 @@ def text_of(content: Any, depth: int = 0) -> str | None:
 def tool_call(value: Any) -> dict[str, Any] | None:
     """``{"id"?, "name", "arguments"}`` of a tool call in any spelling; arguments parsed where they are JSON."""
     if type(value) is dict:
-        name, call_id, given = value.get("name"), value.get("id"), value.get("arguments")
-        if type(name) is str and type(call_id) is str and given is not None and _FUNCTIONS.isdisjoint(value):
+        call_id, function = value.get("id"), value.get("function")
+        holder = function if type(function) is dict and "name" not in value else value
+        name, given = holder.get("name"), holder.get("arguments")
+        usual = holder is function or _FUNCTIONS.isdisjoint(value)
+        if usual and type(name) is str and type(call_id) is str and given is not None:
             arguments = read_loose(given)[0]
             return {"id": scalars.name(call_id) or "", "name": scalars.name(name) or "", "arguments": arguments}
     elif not isinstance(value, Mapping):
