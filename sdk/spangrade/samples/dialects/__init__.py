@@ -13,6 +13,7 @@ from spangrade.samples.dialects import (
     google_adk,
     haystack,
     laminar,
+    langchain4j,
     langfuse,
     langsmith,
     livekit,
@@ -24,6 +25,7 @@ from spangrade.samples.dialects import (
     plain,
     pydantic_ai,
     semantic_kernel,
+    spring_ai,
     traceloop,
     trulens,
     vercel,
@@ -49,8 +51,10 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     agent_framework,
     traceloop,
     openinference,
+    spring_ai,
     otel_genai,
     genai_events,
+    langchain4j,
     plain,
 )
 
