@@ -19,6 +19,7 @@ from spangrade.model.sample import Sample
 from spangrade.samples.explain import SpanNote, note_of
 from spangrade.samples.reading import Call
 from spangrade.scoring.clock import Clock, SystemClock
+from spangrade.scoring.wants import SESSION
 from spangrade_agent.page.intake import Intake
 from spangrade_agent.page.records import (
     Key,
@@ -315,7 +316,8 @@ class SampleStore:
                 if (value := getattr(sample, field)) is not None and not isinstance(value, str)
             ),
             metadata=texts.of(dict(sample.metadata) or None, MAX_METADATA),
-            findings=note_of(span, call).findings,
+            # The call that carries a conversation's score comes without its content.
+            findings=() if key[2] == SESSION else note_of(span, call).findings,
         )
 
     def _results(

@@ -297,6 +297,9 @@ def test_a_conversation_of_several_traces_and_processes_is_scored_after_its_idle
     assert (seen().input, seen().output) == ("Bye", "See you")
     assert [message["content"] for message in seen().context["messages"]] == ["Hi", "Hello", "Bye", "See you"]
     assert all(attributes_of_kvs(span.attributes)[s.SCORED_BY] for span in destination.spans(2))
+    assert running.store is not None
+    (kept,) = running.store.recent(10)
+    assert (kept.target, kept.input, kept.output, kept.findings) == ("session", "Bye", "See you", ())
 
 
 def test_a_destination_without_logs_gets_a_conversation_s_score_as_an_evaluation_span(
