@@ -6,6 +6,7 @@ Python's own spelling of a dict. ``score`` is passed through, and where only a d
 """
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,13 @@ EVENTS: Final[Mapping[str, str]] = {"db.query.result": "db.query.result.", "db.s
 _FIELDS: Final = ("metadata", "entity")
 _TEXTS: Final = ("text", "content", "page_content", "document", "chunk", "passage", "body", "_node_content")
 _MAX_LITERAL: Final = 100_000  # characters; Python's own spelling is read only within them
+# What `repr` makes of plain values, token by token. Anything else is not handed to Python's parser: that warns of some
+# code on the application's standard error.
+_LITERALS: Final = re.compile(
+    r"(?:[\[\]{}(),: ]|True|False|None|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w'\"])"
+    r"|'(?:[^'\\\n]|\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'"
+    r'|"(?:[^"\\\n]|\\(?:[\\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+")*+'
+)
 
 
 def hits(span: SpanData) -> tuple[dict[str, Any], ...] | None:
@@ -43,7 +51,9 @@ def _hit(attributes: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 def _fields(value: Any) -> dict[str, Any]:
     """An object as JSON, as a value, or as ``str(dict)``."""
     found = dict(read_object(value))
-    if not found and isinstance(value, str) and value.startswith("{") and len(value) <= _MAX_LITERAL:
+    if found or not isinstance(value, str) or not value.startswith("{") or len(value) > _MAX_LITERAL:
+        return found
+    if _LITERALS.fullmatch(value):
         try:
             spelled = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

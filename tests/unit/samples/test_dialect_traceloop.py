@@ -5,8 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spangrade.model.span import EventData, SpanData
+from spangrade.samples import vector_events
 from spangrade.samples.assemble import sample_of
 from spangrade.samples.content import is_content_key
 from spangrade.samples.extract import extract, quick_kind
@@ -314,6 +317,49 @@ def test_a_row_of_milvus_is_a_document(span_of: Callable[..., SpanData]) -> None
     call = extract(span_of({"db.milvus.query.collection_name": "c"}, events=(row,)))
     assert call is not None
     assert call.reading.documents == ({"id": "1", "content": "Type F", "metadata": {"page": 3}},)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "{1: " + "1or " * 5_000 + "1}",
+        "{'a': '\\d'}",
+        "{1: " + "-" * 50_000 + "1}",
+        "{1: " + "(1," * 20_000,
+        "{1: " + "a." * 20_000 + "a}",
+        "{1: __import__('os').getcwd()}",
+        "{'a'",
+        "{",
+    ],
+)
+def test_what_is_no_plain_dict_is_not_read_and_warns_nobody(span_of: Callable[..., SpanData], spelled: str) -> None:
+    """Python's parser would print warnings of some text; here they are errors."""
+    hit = EventData("db.query.result", {"db.query.result.id": "d1", "db.query.result.metadata": spelled})
+    call = extract(span_of({"db.vector.query.top_k": 2}, events=(hit,)))
+    assert call is not None
+    assert call.reading.documents == ({"id": "d1", "content": ""},)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=8),
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.integers(-(2**60), 2**60)
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(max_size=8),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+            max_leaves=6,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_python_spells_is_read_back(fields: dict[str, Any]) -> None:
+    """Pinecone's metadata and Milvus's entities are ``str(dict)``."""
+    assert vector_events._fields(str(fields)) == fields
 
 
 def test_a_search_without_hits_told_says_nothing_of_documents(call_of: CallOf) -> None:
