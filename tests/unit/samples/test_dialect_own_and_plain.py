@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from spangrade import semconv
 from spangrade.samples.assemble import sample_of
@@ -116,3 +119,24 @@ def test_a_reading_names_its_dialects(call_of: CallOf) -> None:
     """For `spangrade explain`."""
     call = call_of({"openinference.span.kind": "AGENT", "gen_ai.operation.name": "invoke_agent", semconv.CONTEXT: "{}"})
     assert call.reading.dialect == "spangrade+openinference+otel_genai"
+
+
+def test_json_text_in_bare_attributes_stays_the_text_that_it_is(call_of: CallOf) -> None:
+    """Nobody says that it is JSON, and an answer that is JSON is graded as it was given."""
+    reading = call_of({"input": '{"question": "When?"}', "output": '{"days": 3}'}).reading
+    assert (reading.input, reading.output) == ('{"question": "When?"}', '{"days": 3}')
+
+
+@pytest.mark.parametrize("wrap", [lambda value: value, json.dumps], ids=["structured", "JSON text"])
+def test_a_conversation_in_bare_attributes_is_its_question_and_its_answer(call_of: CallOf, wrap: Any) -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "When?"}]
+    said = {"role": "assistant", "content": "Now."}
+    for given, result in ((asked, said), ({"messages": asked}, {"messages": [*asked, said]}), (asked, [said])):
+        reading = call_of({"input": wrap(given), "output": wrap(result)}).reading
+        assert (reading.input, reading.output, reading.system) == ("When?", "Now.", "Be brief.")
+        assert [message["role"] for message in reading.messages] == ["system", "user"]
+
+
+def test_text_that_looks_like_a_conversation_and_is_none_stays_text(call_of: CallOf) -> None:
+    for text in ('[{"content": 3', '{"content": "x"}', '["content"]', '{"messages": "content"}'):
+        assert call_of({"input": text, "output": text}).reading.input == text

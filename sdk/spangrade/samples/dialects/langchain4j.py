@@ -37,22 +37,22 @@ def claims(attributes: Mapping[str, Any]) -> bool:
 
 
 def read(span: SpanData) -> Reading:
-    given, given_cut = _value(span.attributes, _PROMPTS)
-    result, result_cut = _value(span.attributes, _COMPLETIONS)
-    request, response = read_request(given), read_response(result)
-    request = request if request.known else _texts(given, "user")
-    response = response if response.known else _texts(result, "assistant")
-    return of_payloads(name, given, result, request, response, truncated=given_cut or result_cut)
+    given, result = _held(span.attributes, _PROMPTS), _held(span.attributes, _COMPLETIONS)
+    (parsed_given, given_cut), (parsed_result, result_cut) = read_loose(given), read_loose(result)
+    request, response = read_request(parsed_given), read_response(parsed_result)
+    request = request if request.known else _texts(given, parsed_given, "user")
+    response = response if response.known else _texts(result, parsed_result, "assistant")
+    return of_payloads(name, parsed_given, parsed_result, request, response, truncated=given_cut or result_cut)
 
 
-def _value(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[Any, bool]:
-    held = next((attributes[key] for key in keys if attributes.get(key) is not None), None)
-    return read_loose(held)
+def _held(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((attributes[key] for key in keys if attributes.get(key) is not None), None)
 
 
-def _texts(value: Any, role: str) -> Payload:
-    """One text, or a list of them; anything else is said as it is."""
-    texts = [value] if isinstance(value, str) else value
-    if isinstance(texts, (list, tuple)) and texts and all(isinstance(one, str) for one in texts):
-        return Payload(read_turns(Items([scalars.text(one) for one in texts]), role), known=True)
-    return Payload()
+def _texts(held: Any, parsed: Any, role: str) -> Payload:
+    """A list of texts, or one text, which an answer that is JSON is, too; anything else is said as it is."""
+    many = isinstance(parsed, (list, tuple)) and parsed and all(isinstance(one, str) for one in parsed)
+    if not many and not isinstance(held, str):
+        return Payload()
+    texts = list(parsed) if many else [held]
+    return Payload(read_turns(Items([scalars.text(one) for one in texts]), role), known=True)
