@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from opentelemetry._logs import LogRecord
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from spangrade import semconv as s
 from spangrade_agent import app
@@ -200,6 +205,44 @@ def test_a_log_request_that_holds_no_content_goes_on_byte_for_byte(
     assert running.relay.ingest("logs", body, "protobuf").kind is Kind.OK
     assert destination.came["logs"] == [body]
     assert running.relay.ingest("logs", b"\xff\xff", "protobuf").kind is Kind.BAD
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_the_official_exporters_send_words_and_call_apart_and_both_go_on(
+    protocol: str, agent: Callable[..., Agent], destination: Destination
+) -> None:
+    listeners = {"http": {"listen": "127.0.0.1:0"}, "grpc": {"listen": "127.0.0.1:0"}}
+    running = agent("answered", receivers=listeners)
+    spans: Any
+    logs: Any
+    if protocol == "http":
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        spans = OTLPSpanExporter(endpoint=f"http://{running.addresses.http}/v1/traces")
+        logs = OTLPLogExporter(endpoint=f"http://{running.addresses.http}/v1/logs")
+    else:
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcLogs
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpans
+
+        spans = GrpcSpans(endpoint=f"http://{running.addresses.grpc}", insecure=True)
+        logs = GrpcLogs(endpoint=f"http://{running.addresses.grpc}", insecure=True)
+    tracers, loggers = TracerProvider(shutdown_on_exit=False), LoggerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(logs))
+    logger = loggers.get_logger("openai")
+    attributes = {s.OPERATION_NAME: "chat", s.LEGACY_SYSTEM: "openai", s.REQUEST_MODEL: "m"}
+    with tracers.get_tracer("openai").start_as_current_span("chat m", attributes=attributes):
+        logger.emit(LogRecord(event_name="gen_ai.user.message", body={"content": "Hi"}))
+        said = {"index": 0, "message": {"role": "assistant", "content": "Hello there"}}
+        logger.emit(LogRecord(event_name="gen_ai.choice", body=said))
+        logger.emit(LogRecord(body="a line"))
+    (span,) = destination.spans(1)
+    assert scores(span)["answered"][s.SCORE_VALUE] == 1.0
+    assert (seen().input, seen().output) == ("Hi", "Hello there")
+    assert [one.event_name for one in destination.records(3)][:3] == ["gen_ai.user.message", "gen_ai.choice", ""]
+    tracers.shutdown()
+    loggers.shutdown()
 
 
 # --- order of arrival -------------------------------------------------------------------------------------------------------
