@@ -118,7 +118,7 @@ def test_every_pair_ends_exactly_once_and_every_score_leaves_or_is_counted(
         if not pipeline.offer(Offer(span(n, kind), held, Lineage(n, False), time.monotonic())):
             sink.hold.settle(held)
     if drain:
-        assert pipeline.drain(8, judges=True)
+        assert pipeline.drain(60, judges=True)
     pipeline.shutdown(5)
     assert pipeline._jobs.room.used == 0
     assert sorted(map(id, left)) == sorted(map(id, tickets))
@@ -149,7 +149,7 @@ def test_offers_from_many_threads_are_all_accounted_for() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert pipeline.drain(8, judges=True)
+    assert pipeline.drain(60, judges=True)
     (counts,) = ledger.snapshot().values()
     assert counts.met == counts.of(Outcome.SCORED) == 1600
     assert len(sink.hold) == 0
