@@ -137,7 +137,19 @@ def _message(role: str, body: Mapping[str, Any]) -> list[Turn]:
         body = {**body, "content": content["parts"], "role": content.get("role") or body.get("role")}
     if role == "tool":
         body = {**body, "role": "tool", "tool_call_id": body.get("tool_call_id") or body.get("id")}
+        body["content"] = content if _may_be_parts(content) else scalars.text(content)  # what a tool returned
     return read_message({"role": role, **{key: value for key, value in body.items() if value is not None}}, role)
+
+
+def _may_be_parts(content: Any) -> bool:
+    """Whether a content is text or parts, and no value of somebody's own."""
+    if isinstance(content, Mapping):
+        return bool(_PART_KEYS & content.keys())
+    if isinstance(content, (list, tuple)):
+        return all(
+            isinstance(item, str) or (isinstance(item, Mapping) and _PART_KEYS & item.keys()) for item in content
+        )
+    return content is None or isinstance(content, str)
 
 
 def _joined(choices: list[tuple[int, list[Turn]]]) -> list[Turn]:

@@ -122,10 +122,35 @@ def test_the_first_format(call_of: CallOf) -> None:
     attributes = {"agent_name": "clerk", "all_messages_events": json.dumps(events), "final_result": "Hello there"}
     assert quick_kind(attributes) == "agent"
     reading = call_of(attributes).reading
-    assert (reading.input, reading.output, reading.system) == ("Look\n[image: by URL]\n[audio: audio/wav]", "Hello there", "Be kind")
+    assert (reading.input, reading.output, reading.system) == (
+        "Look\n[image: by URL]\n[audio: audio/wav]",
+        "Hello there",
+        "Be kind",
+    )
     assert reading.reasoning == "hm"
     del attributes["final_result"]
     assert call_of(attributes).reading.output == "Hello there"
+
+
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ({"plug": "F"}, '{"plug":"F"}'),
+        ([{"plug": "F"}, {"plug": "C"}], '[{"plug":"F"},{"plug":"C"}]'),
+        ([1, 2], "[1,2]"),
+        (5, "5"),
+        ("type F", "type F"),
+        ([{"kind": "text", "text": "type F", "type": "text"}], "type F"),
+    ],
+)
+def test_what_a_tool_returned_is_its_turns_text(call_of: CallOf, returned: Any, text: str) -> None:
+    """Format 1 writes the value itself."""
+    events = [
+        {"role": "user", "content": "Which plug?", "event.name": "gen_ai.user.message"},
+        {"role": "tool", "content": returned, "id": "c1", "name": "look", "event.name": "gen_ai.tool.message"},
+    ]
+    reading = call_of({"agent_name": "clerk", "all_messages_events": json.dumps(events)}).reading
+    assert reading.messages[1] == {"role": "tool", "content": text, "tool_call_id": "c1", "name": "look"}
 
 
 def test_tools_of_the_first_two_formats(call_of: CallOf) -> None:
