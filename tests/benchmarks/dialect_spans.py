@@ -268,11 +268,32 @@ ATTRIBUTES: Final[dict[str, dict[str, dict[str, Any]]]] = {
         },
     },
     "spring_ai": {
-        "chat": {
-            "gen_ai.operation.name": "chat", "gen_ai.system": "openai", **MODEL, **USAGE,
-            "gen_ai.prompt": json.dumps([SYSTEM, ASKED]), "gen_ai.completion": json.dumps([ANSWER]),
+        "tool": {
+            "spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": TOOL,
+            "spring.ai.tool.call.arguments": json.dumps(CALL), "spring.ai.tool.call.result": FOUND,
+        },
+        "vector store": {
+            "db.operation.name": "query", "db.system": "pg_vector", "db.vector.query.content": ASKED,
+            "db.vector.query.response.documents": json.dumps([d["page_content"] for d in DOCUMENTS]),
         },
     },
+    "genkit": {
+        "model": {
+            "genkit:metadata:subtype": "model", "genkit:name": "googleai/gemini-x",
+            "genkit:input": json.dumps({"messages": [
+                {"role": "system", "content": [{"text": SYSTEM}]}, {"role": "user", "content": [{"text": ASKED}]}]}),
+            "genkit:output": json.dumps({"message": {"role": "model", "content": [{"text": ANSWER}]}, "finishReason": "stop"}),
+        },
+    },
+    "laminar": {
+        "llm": {
+            "lmnr.span.type": "LLM", "lmnr.span.input": json.dumps(CHAT), "lmnr.span.output": json.dumps([CHOICE["message"]]),
+            **MODEL, **USAGE,
+        },
+    },
+    "livekit": {"turn": {"lk.user_input": ASKED, "lk.response.text": ANSWER, "lk.chat_ctx": json.dumps({"items": [
+        {"type": "message", "role": m["role"], "content": [m["content"] or ""]} for m in CHAT]})}},
+    "claude_code": {"request": {"span.type": "claude_code.llm_request", "new_context": ASKED, "response.model_output": ANSWER, "input_tokens": 310}},
     "langchain4j": {
         "chat": {
             "gen_ai.operation.name": "chat", "gen_ai.system": "openai", **MODEL, **USAGE,
