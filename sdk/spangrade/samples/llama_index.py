@@ -4,8 +4,8 @@ Seen with openinference-instrumentation-llama-index 4.6: messages of a request, 
 back, whose text is lost (the flattened documents have it).
 """
 
-import ast
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ _MESSAGE: Final = re.compile(r"ChatMessage\(role=<MessageRole\.\w+: '(\w+)'>")
 _BLOCK: Final = re.compile(
     rf"\w+Block\(block_type='(?P<kind>\w+)'(?:, text=(?P<text>{_LITERAL}))?|{_LITERAL}", re.DOTALL
 )
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
+_PLAIN: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _NODE: Final = re.compile(r"<NodeWithScore\(node=\w+\(id_=(?P<id>.*)\), score=(?P<score>[^()]*)\)>", re.DOTALL)
 
 
@@ -53,10 +55,17 @@ def _message(written: Any) -> Any:
 
 
 def _literal(written: str) -> str:
-    try:
-        return str(ast.literal_eval(written))
-    except (ValueError, SyntaxError, MemoryError):
-        return written[1:-1]
+    """What Python's literal says. Not by its parser, which warns on the application's standard error of what it does not
+    like."""
+    return _ESCAPE.sub(_unescaped, written[1:-1])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code is not None:
+        number = int(code, 16)
+        return chr(number) if number <= sys.maxunicode else found[0]
+    return _PLAIN.get(found[4], found[0])
 
 
 def _node(found: re.Match[str]) -> dict[str, Any]:

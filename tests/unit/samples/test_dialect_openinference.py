@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -328,3 +329,118 @@ def test_http_spans_are_no_calls(span_of: Callable[..., object]) -> None:
     for attributes in ({"http.request.method": "GET", "url.full": "http://x"}, {"db.query.text": "SELECT 1"}, {}):
         assert quick_kind(attributes) is None
         assert extract(span_of(attributes)) is None  # type: ignore[arg-type]
+
+
+# --- what real runs showed (tests/integration/dialects) ---------------------------------------------------------------
+
+
+def oi(kind: str, given: Any = None, result: Any = None, **more: Any) -> dict[str, Any]:
+    """A span of that kind whose values are JSON."""
+    found = {"openinference.span.kind": kind, **{key.replace("__", "."): value for key, value in more.items()}}
+    for side, value in (("input", given), ("output", result)):
+        if value is not None:
+            found |= {f"{side}.value": json.dumps(value), f"{side}.mime_type": "application/json"}
+    return found
+
+
+def test_why_each_of_several_choices_ended_is_told_by_the_raw_response(call_of: CallOf) -> None:
+    flat = {
+        f"llm.output_messages.{i}.message.{key}": value
+        for i in range(2)
+        for key, value in (("role", "assistant"), ("content", f"a{i}"))
+    }
+    choices = [{"finish_reason": reason, "message": {"content": "x"}} for reason in ("stop", "length")]
+    reading = call_of({**oi("LLM", None, {"choices": choices}), **flat, "llm.finish_reason": "stop"}).reading
+    assert reading.finish_reasons == ("stop", "length")
+    assert [message["finish_reason"] for message in reading.output_messages] == ["stop", "length"]
+
+
+@pytest.mark.parametrize(
+    ("response", "reasons"),
+    [
+        ({"status": "completed", "output": [{"type": "message", "content": []}]}, ("stop",)),
+        ({"status": "completed", "output": [{"type": "function_call", "name": "f"}]}, ("tool_calls",)),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}, ("length",)),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []}, ("content_filter",)),
+        ({"status": "failed"}, ()),
+    ],
+)
+def test_responses_have_a_status_which_is_a_reason(call_of: CallOf, response: Any, reasons: tuple[str, ...]) -> None:
+    assert call_of(oi("LLM", None, {"object": "response", **response})).reading.finish_reasons == reasons
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        oi("LLM", {"model": "m", "messages": [{"role": "user", "content": "q"}]}),
+        oi("LLM", llm__invocation_parameters='{"model": "m"}'),
+        oi("LLM", llm__invocation_parameters='{"model_name": "m"}'),
+    ],
+)
+def test_of_a_call_that_failed_the_model_that_was_asked_for(call_of: CallOf, attributes: dict[str, Any]) -> None:
+    assert call_of(attributes).reading.model == "m"
+
+
+def test_a_call_that_stands_in_the_contents_and_beside_them_is_one(call_of: CallOf) -> None:
+    """Anthropic's: contents of type tool_use, and the same again as tool calls, or there only."""
+    message = "llm.output_messages.0.message"
+    call = {"tool_call.id": "c1", "tool_call.function.name": "find", "tool_call.function.arguments": '{"q": 1}'}
+    among = {f"{message}.contents.1.{key}": value for key, value in call.items()}
+    beside = {f"{message}.tool_calls.0.{key}": value for key, value in call.items()}
+    text = {
+        f"{message}.role": "assistant",
+        f"{message}.contents.0.message_content.type": "text",
+        f"{message}.contents.0.message_content.text": "Let me see.",
+        f"{message}.contents.1.message_content.type": "tool_use",
+    }
+    for more in ({**among, **beside}, among):
+        reading = call_of({**oi("LLM"), **text, **more}).reading
+        assert reading.output == "Let me see."
+        assert reading.tool_calls == ({"id": "c1", "name": "find", "arguments": {"q": 1}},)
+
+
+def test_a_state_of_messages_is_its_question_and_its_last_answer(call_of: CallOf) -> None:
+    """LangGraph's: what a chain was given and gave back."""
+    asked = {"type": "human", "data": {"content": "When?", "type": "human"}}
+    called = {"type": "ai", "data": {"content": "", "tool_calls": [{"name": "find", "args": {}, "id": "c1"}]}}
+    done = {"type": "tool", "data": {"content": "found", "tool_call_id": "c1"}}
+    said = {"type": "ai", "data": {"content": "Now."}}
+    for given in ({"messages": [{"role": "user", "content": "When?"}]}, {"messages": [asked]}):
+        reading = call_of(oi("CHAIN", given, {"messages": [asked, called, done, said]})).reading
+        assert (reading.input, reading.output) == ("When?", "Now.")
+        assert list(reading.messages) == [{"role": "user", "content": "When?"}]
+    kept = {"question": "When?", "k": 3}
+    assert call_of(oi("CHAIN", kept, kept)).reading.output == kept
+
+
+def test_a_tools_message_is_its_text_and_names_its_call(call_of: CallOf) -> None:
+    message = {"type": "tool", "data": {"content": "rain", "type": "tool", "tool_call_id": "c1"}}
+    reading = call_of(oi("TOOL", {"city": "Oslo"}, message, tool__name="weather")).reading
+    assert reading.output == "rain"
+    assert reading.tool_calls == ({"id": "c1", "name": "weather", "arguments": {"city": "Oslo"}},)
+
+
+def test_a_template_with_its_variables_is_what_was_sent_where_there_are_no_messages(call_of: CallOf) -> None:
+    filled = {
+        "llm.prompt_template.template": "From {docs} answer {question} {unknown}",
+        "llm.prompt_template.variables": '{"docs": "D", "question": "{docs}?"}',
+    }
+    reading = call_of({**oi("LLM", {"prompt": "PromptTemplate(...)"}), **filled}).reading
+    assert reading.input == "From D answer {docs}? {unknown}"
+    messages = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "q"}
+    assert call_of({**oi("LLM"), **filled, **messages}).reading.input == "q"
+    sent = {"messages": [{"role": "user", "content": "q"}]}
+    assert call_of({**oi("LLM", sent), **filled}).reading.input == "q"
+
+
+@pytest.mark.parametrize("kind", ["LLM", "CHAIN", "TOOL", "RETRIEVER"])
+def test_what_was_redacted_was_not_said(call_of: CallOf, kind: str) -> None:
+    hidden = {
+        "openinference.span.kind": kind,
+        "input.value": "__REDACTED__",
+        "output.value": "__REDACTED__",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "__REDACTED__",
+    }
+    reading = call_of(hidden).reading
+    assert (reading.input, reading.output, reading.messages) == (None, None, ())

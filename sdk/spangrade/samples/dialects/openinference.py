@@ -15,13 +15,14 @@ from spangrade.model.span import SpanData
 from spangrade.samples import llama_index, scalars
 from spangrade.samples.arguments import executed
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
-from spangrade.samples.flat import elements, grouped, lost_its_beginning
+from spangrade.samples.flat import grouped, lost_its_beginning
+from spangrade.samples.flat_messages import MESSAGES, PROMPTS, flat_turns
 from spangrade.samples.jsontext import loads, looks_cut, looks_json, read_items, read_loose, read_object, read_value
 from spangrade.samples.langchain import read_answered, read_asked
 from spangrade.samples.messages import Turn, answer, as_messages, last_user_text, system_text
 from spangrade.samples.payloads import Payload, facts, instructions, read_request, read_response
 from spangrade.samples.reading import RETRIEVAL_KINDS, Reading
-from spangrade.samples.turns import read_message, read_turns
+from spangrade.samples.turns import read_turns
 
 KINDS: Final[Mapping[str, str]] = {
     "llm": "llm",
@@ -36,8 +37,6 @@ KINDS: Final[Mapping[str, str]] = {
     "decision": "chain",
     "prompt": NOT_A_CALL,  # a template being filled in
 }
-_MESSAGES: Final = ("llm.input_messages.", "llm.output_messages.")
-_PROMPTS: Final = ("llm.prompts.", "llm.choices.")
 _TOOLS: Final = "llm.tools."
 _FIRST_TOKEN_EVENT: Final = "First Token Stream Event"
 _HIDDEN: Final = "__REDACTED__"  # what TraceConfig puts in place of a value
@@ -71,8 +70,8 @@ content_keys: Final = frozenset(
     }
 )
 content_prefixes: Final = (
-    *_MESSAGES,
-    *_PROMPTS,
+    *MESSAGES,
+    *PROMPTS,
     "retrieval.documents.",
     "reranker.input_documents.",
     "reranker.output_documents.",
@@ -88,20 +87,20 @@ _CLAIMS: Final = frozenset({*kind_marks, "llm.response.model_name", "retrieval.d
 
 
 def claims(attributes: Mapping[str, Any]) -> bool:
-    return not _CLAIMS.isdisjoint(attributes) or lost_its_beginning(attributes, (*_MESSAGES, *_DOCUMENTS))
+    return not _CLAIMS.isdisjoint(attributes) or lost_its_beginning(attributes, (*MESSAGES, *_DOCUMENTS))
 
 
 def read(span: SpanData) -> Reading:
     attributes = span.attributes
     if _HIDDEN in attributes.values():
         attributes = {key: value for key, value in attributes.items() if value != _HIDDEN}
-    flat = grouped(attributes, (*_MESSAGES, *_PROMPTS, *_DOCUMENTS, _TOOLS))
+    flat = grouped(attributes, (*MESSAGES, *PROMPTS, *_DOCUMENTS, _TOOLS))
     declared = KINDS.get((scalars.first_name(attributes, semconv.OI_KIND) or "").lower())
-    kind = declared or ("llm" if any(key in flat for key in (*_MESSAGES, *_PROMPTS)) else None)
+    kind = declared or ("llm" if any(key in flat for key in (*MESSAGES, *PROMPTS)) else None)
     given, given_cut = _value(attributes, semconv.OI_INPUT, semconv.OI_INPUT_MIME)
     result, result_cut = _value(attributes, semconv.OI_OUTPUT, semconv.OI_OUTPUT_MIME)
     given = given_at_first = llama_index.unwrapped(given)
-    asked, said = _flat_turns(flat)
+    asked, said = flat_turns(flat)
     request, response = Payload(), Payload()
     calls: tuple[dict[str, Any], ...] = ()
     if kind == "llm":
@@ -109,7 +108,9 @@ def read(span: SpanData) -> Reading:
             system = None if any(turn.role == "system" for turn in asked) else instructions(given)
             asked = [Turn("system", system), *asked] if system else asked
         else:
-            request = _filled(attributes) or _payload(read_request, given, attributes.get(semconv.OI_INPUT))
+            request = _payload(read_request, given, attributes.get(semconv.OI_INPUT))
+            if not request.known or (isinstance(given, Mapping) and "prompt" in given):  # the template's own repr
+                request = _filled(attributes) or request
         response = facts(result) if said else _payload(read_response, result, attributes.get(semconv.OI_OUTPUT))
         asked, said = asked or request.turns, said or response.turns
         _name_reasons(said, response.finish_reasons)
@@ -187,19 +188,6 @@ def _value(attributes: Mapping[str, Any], key: str, mime_key: str) -> tuple[Any,
     return bounded(value), False
 
 
-def _flat_turns(flat: Mapping[str, list[dict[str, Any]]]) -> tuple[list[Turn], list[Turn]]:
-    """The turns of both sides: flattened messages, else the prompts and choices of the completions API."""
-    asked = [turn for item in flat.get("llm.input_messages.", ()) for turn in _message(item, "unknown")]
-    said = [turn for item in flat.get("llm.output_messages.", ()) for turn in _message(item, "assistant")]
-    if not asked:
-        prompts = (item.get("prompt.text") for item in flat.get("llm.prompts.", ()))
-        asked = [Turn("user", prompt) for prompt in prompts if isinstance(prompt, str)]
-    if not said:
-        texts = (item.get("completion.text") for item in flat.get("llm.choices.", ()))
-        said = [turn for text in texts if isinstance(text, str) for turn in read_message(text, "assistant")]
-    return asked, said
-
-
 def _payload(reader: Any, parsed: Any, raw: Any) -> Payload:
     """A parsed request or response; of a message list that was cut, what is whole."""
     found: Payload = reader(parsed)
@@ -236,45 +224,6 @@ def _requested_model(attributes: Mapping[str, Any], request: Any) -> str | None:
     if asked is not None or "llm.invocation_parameters" not in attributes:
         return asked
     return scalars.first_name(read_object(attributes["llm.invocation_parameters"]), "model", "model_name")
-
-
-def _message(item: Mapping[str, Any], default_role: str) -> list[Turn]:
-    """One flattened message, unfolded and read like any other."""
-    role, content = item.get("message.role"), item.get("message.content")
-    if len(item) == 2 and role is not None and content is not None:  # the usual case
-        return read_message({"role": role, "content": content}, default_role)
-    message: dict[str, Any] = {
-        "role": role,
-        "name": item.get("message.name"),
-        "tool_call_id": item.get("message.tool_call_id"),
-        "content": content,
-        "finish_reason": item.get("message.finish_reason"),
-    }
-    contents = elements(item, "message.contents.")
-    if contents:
-        parts = [{key.removeprefix("message_content."): value for key, value in part.items()}
-                 for part in contents if not _is_call(part)]  # fmt: skip
-        message["content"] = [message["content"], *parts] if message["content"] else parts or None
-    # Anthropic's calls stand among the contents, and most of them here, too.
-    held = elements(item, "message.tool_calls.") or [part for part in contents if _is_call(part)]
-    calls = [
-        {
-            "id": call.get("tool_call.id"),
-            "name": call.get("tool_call.function.name"),
-            "arguments": call.get("tool_call.function.arguments"),
-        }
-        for call in held
-    ]
-    function = item.get("message.function_call_name")
-    if function is not None:
-        calls.append({"name": function, "arguments": item.get("message.function_call_arguments_json")})
-    if calls:
-        message["tool_calls"] = calls
-    return read_message({key: value for key, value in message.items() if value is not None}, default_role)
-
-
-def _is_call(part: Mapping[str, Any]) -> bool:
-    return "tool_call.function.name" in part
 
 
 def _documents(
