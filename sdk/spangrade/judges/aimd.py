@@ -34,6 +34,11 @@ class Aimd:
         """Calls that may be under way at once."""
         return max(1, min(int(self._limit + 1e-9), self.most))  # a sum of tenths may be a hair below the whole
 
+    @property
+    def usual(self) -> float | None:
+        """What a reply usually takes, of the quickest model; None while that is not known."""
+        return min(self._usual.values(), default=None)
+
     def at_most(self, most: int) -> None:
         """Keep below another bound as well."""
         self.most = min(self.most, most)

@@ -14,6 +14,7 @@ from spangrade._log import Seldom, log
 from spangrade.errors import JudgeError
 from spangrade.judges.aimd import Aimd
 from spangrade.judges.breaker import Breaker
+from spangrade.judges.pacing import Pacer
 from spangrade.model.gate import CIRCUIT_OPEN, RATE_LIMITED, GateState, carried
 
 MAX_CONCURRENCY: Final = 200
@@ -68,6 +69,7 @@ class Limiter:
         self._cond = threading.Condition(threading.Lock())
         self._aimd = Aimd(most)
         self._breaker = Breaker()
+        self._pacer = Pacer()
         self._in_flight = 0
         self._blocked = 0  # threads in `place`
         self._paused_until = float("-inf")
@@ -80,9 +82,12 @@ class Limiter:
     def enter(self, wake: Callable[[], None]) -> Place | None:
         """See `Gate.enter`."""
         with self._cond:
-            place = self._free(self._blocked)
+            paced = self._pacer.may_start(self._clock(), self._in_flight, self._aimd.limit, self._aimd.usual)
+            place = self._free(self._blocked) if paced else None
             if place is None:
                 self._wakers.add(wake)
+            else:
+                self._pacer.started()
             return place
 
     def place(self, deadline: float) -> Place:
