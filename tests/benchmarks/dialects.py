@@ -1,11 +1,13 @@
 """What it costs to read a span in each dialect, beside what it costs the agent to decode it from OTLP bytes.
 
-``make bench-dialects``. For each span: microseconds to decode it (of a request of several, so that the envelope counts
-little), microseconds to extract its call, and how many times the one is the other. No span of a dialect should take more than
-three times its decoding. The spans are those of `dialect_spans` and, where they are beside the repository, of the cases.
+``make bench-dialects``. For each span: microseconds to decode it from protobuf (of a request of several, so that the envelope
+counts little), microseconds to extract its call, and how many times the one is the other. No span of a dialect should take more
+than three times its decoding. Protobuf leaves what was said as it is, JSON text in most dialects; beside it stands what the same
+span takes from OTLP's JSON. The spans are those of `dialect_spans` and, where they are beside the repository, of the cases.
 """
 
 import argparse
+import base64
 import gc
 import importlib.util
 import json
@@ -15,6 +17,7 @@ from pathlib import Path
 from time import process_time_ns
 from typing import Any, Final
 
+from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
@@ -22,6 +25,7 @@ from spangrade.model.span import SpanData
 from spangrade.samples.dialects import DIALECTS
 from spangrade.samples.extract import extract
 from spangrade_agent import codec
+from spangrade_agent.wire import Encoding
 from tests.benchmarks.dialect_spans import spans
 
 LIMIT: Final = 3.0
@@ -70,9 +74,20 @@ def request(span: SpanData, copies: int = COPIES) -> bytes:
     return made.SerializeToString()
 
 
-def decode(body: bytes) -> list[SpanData]:
+def json_request(body: bytes) -> bytes:
+    """The same request in OTLP's JSON, where ids are hexadecimal."""
+    found = MessageToDict(ExportTraceServiceRequest.FromString(body))
+    for group in found["resourceSpans"]:
+        for scope in group["scopeSpans"]:
+            for span in scope["spans"]:
+                for key in ("traceId", "spanId"):
+                    span[key] = base64.b64decode(span[key]).hex()
+    return json.dumps(found).encode()
+
+
+def decode(body: bytes, encoding: Encoding = "protobuf") -> list[SpanData]:
     """What the agent does with a request before anything is read."""
-    decoded, _, _ = codec.decode_traces(body, "protobuf")
+    decoded, _, _ = codec.decode_traces(body, encoding)
     found: list[SpanData] = []
     for group in decoded.resource_spans:
         resource = codec.attributes_of_kvs(group.resource.attributes)
@@ -91,13 +106,15 @@ def fastest(work: Callable[[], object], seconds: float) -> float:
     return best / 1e3
 
 
-def measure(span: SpanData, seconds: float) -> tuple[float, float]:
-    """Microseconds to decode it, and to extract its call."""
+def measure(span: SpanData, seconds: float) -> tuple[float, float, float]:
+    """Microseconds to decode it from protobuf and from JSON, and to extract its call."""
     body = request(span)
+    as_json = json_request(body)
     decoded = decode(body)
     first = fastest(lambda: decode(body), seconds) / COPIES
-    second = fastest(lambda: [extract(one) for one in decoded], seconds) / COPIES
-    return first, second
+    second = fastest(lambda: decode(as_json, "json"), seconds) / COPIES
+    third = fastest(lambda: [extract(one) for one in decoded], seconds) / COPIES
+    return first, second, third
 
 
 def case_spans() -> dict[tuple[str, str], SpanData]:
@@ -123,11 +140,10 @@ def report(found: Iterable[tuple[tuple[str, str], SpanData]], seconds: float) ->
     for (dialect, what), span in found:
         call = extract(span)
         size = sum(len(value) for value in span.attributes.values() if isinstance(value, str))
-        first, second = measure(span, seconds)
-        mark = " !" if second > LIMIT * first else ""
-        print(
-            f"{dialect:16} {what:28} {size:7} {first:9.1f} {second:9.1f} {second / first:7.2f}{mark}  {call.reading.dialect if call else '-'}"
-        )
+        wire, text, read = measure(span, seconds)
+        mark = " !" if read > LIMIT * wire else ""
+        figures = f"{wire:9.1f} {text:9.1f} {read:9.1f} {read / wire:7.2f} {read / text:7.2f}"
+        print(f"{dialect:18} {what:20} {size:6} {figures}{mark:2}  {call.reading.dialect if call else '-'}")
         if mark:
             above.append(f"{dialect} {what}")
     return above
@@ -139,7 +155,8 @@ def main() -> int:
     parser.add_argument("--cases", action="store_true", help="the spans of the cases from the field, too")
     given = parser.parse_args()
     gc.disable()
-    print(f"{'dialect':16} {'span':28} {'chars':>7} {'decode µs':>9} {'read µs':>9} {'times':>7}  read as")
+    heads = f"{'decode µs':>9} {'as JSON':>9} {'read µs':>9} {'times':>7} {'x JSON':>7}"
+    print(f"{'dialect':18} {'span':20} {'chars':>6} {heads}    read as")
     ours = spans()
     above = report(ours.items(), given.seconds)
     if given.cases:
