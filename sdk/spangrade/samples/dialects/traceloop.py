@@ -28,6 +28,7 @@ RETRIEVAL: Final = "vector_db_retrieve"  # the operation of a LangChain retrieve
 PROPERTIES: Final = "traceloop.association.properties."
 _PROMPTS: Final = ("gen_ai.prompt.", "llm.prompts.")
 _COMPLETIONS: Final = ("gen_ai.completion.", "llm.completions.")
+_PLAIN: Final = frozenset({"role", "content", "finish_reason"})
 _FUNCTIONS: Final = "llm.request.functions."
 _CHUNKS: Final = ("gen_ai.content.completion.chunk", "llm.content.completion.chunk")
 _FILTERED: Final = "FILTERED"  # written in place of what a content filter held back
@@ -162,9 +163,8 @@ def _message(item: Mapping[str, Any], role: str) -> list[Turn]:
     content = item.get("content", item.get("user"))  # the prompt of a completion stood under its role
     if content == _FILTERED and item.get("finish_reason") == "content_filter":
         content = None
-    calls = [
-        {key: call[key] for key in ("id", "name", "arguments") if key in call} for call in elements(item, "tool_calls.")
-    ]
+    held = () if _PLAIN.issuperset(item) else elements(item, "tool_calls.")  # most say something only
+    calls = [{key: call[key] for key in ("id", "name", "arguments") if key in call} for call in held]
     if not calls and "function_call.name" in item:
         calls = [{"name": item["function_call.name"], "arguments": item.get("function_call.arguments")}]
     message = {key: item[key] for key in ("role", "name", "tool_call_id", "finish_reason", "refusal") if key in item}
