@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._log import log
@@ -25,12 +25,13 @@ from spangrade.scoring.evaluators import redact_by_patterns, scoring_off
 from spangrade.scoring.outcomes import Ledger
 from spangrade.scoring.pipeline import Pipeline, Settings
 from spangrade_agent.api.routes import Api
+from spangrade_agent.bodies import OnResult
 from spangrade_agent.carriers import AgentCarriers
 from spangrade_agent.config import AgentConfig, Tls
 from spangrade_agent.evaluators import evaluators_of
 from spangrade_agent.forward import ForwardQueue
-from spangrade_agent.health import Gauge, Labels, admin_app
-from spangrade_agent.held_gauges import assembly_gauges, queue_gauges, store_gauges
+from spangrade_agent.health import Gauge, admin_app
+from spangrade_agent.held_gauges import assembly_gauges, queue_gauges, span_gauges, spool_gauges, store_gauges
 from spangrade_agent.http_server import HttpServer
 from spangrade_agent.judge_gauges import judge_gauges
 from spangrade_agent.page.app import page_app
@@ -40,13 +41,16 @@ from spangrade_agent.receivers.http import otlp_app
 from spangrade_agent.registered import RegisteredJudges
 from spangrade_agent.registry import Registry
 from spangrade_agent.relay import Relay
+from spangrade_agent.spool.engine import Spool
+from spangrade_agent.spool.spooled import Spooled
 from spangrade_agent.store import SampleStore
 from spangrade_agent.upstreams import make_upstream
-from spangrade_agent.wire import Upstream
+from spangrade_agent.wire import Signal, Upstream
 
 METRIC_HOLD_S: Final = 1.0
 JUDGE_HOLD_S: Final = 10.0
 DRAIN_S: Final = 20.0
+IN_MEMORY: Final = 16 * 2**20  # of what is on its way; the rest of it is in the spool only
 LOGS_S: Final = 5.0  # an SDK sends spans and log records in batches of their own, each up to so late
 
 
@@ -89,14 +93,15 @@ class Agent:
             kept = config.store
             self.store = SampleStore(kept.max_samples, kept.max_bytes, kept.max_age, kept.content, redact, clock)
         self._upstream = self._make_upstream()
-        self.carriers = AgentCarriers(self._policy, tap=config.mode == "tap")
+        self._spooled = self._make_spool()
+        self.carriers = AgentCarriers(self._policy, tap=config.mode == "tap", spooled=self._spooled)
         self._queues: list[ForwardQueue] = []
         if self._upstream is not None:
-            traces = ForwardQueue(self._upstream, "traces", on_result=self.carriers.traces_sent)
-            logs = ForwardQueue(self._upstream, "logs", on_result=self.carriers.logs_sent)
+            traces = self._queue(self._upstream, "traces", self.carriers.traces_sent)
+            logs = self._queue(self._upstream, "logs", self.carriers.logs_sent)
             self.carriers.connect(traces, logs)
             self._queues = [traces, logs]
-        self.sink = SpanSink(self.ledger, self.carriers)
+        self.sink = SpanSink(self.ledger, self.carriers, noted=self.carriers.noted if self._spooled else None)
         self.carriers.sink = self.sink
         hold = JUDGE_HOLD_S if config.hold is None else config.hold
         settings = Settings(
@@ -109,7 +114,7 @@ class Agent:
             self.placed, self.sink, settings, clock, self.ledger, self._policy.redact, watcher=self.store
         )
         self.registered = self._registry()
-        self.relay = Relay(self.pipeline, self.sink, self.carriers, self._upstream, config.mode)
+        self.relay = Relay(self.pipeline, self.sink, self.carriers, self._upstream, config.mode, self._spooled)
 
     def _evaluators(self) -> list[Placed]:
         if scoring_off() or self.config.score == "agent":  # relay only; "agent" names the next hop
@@ -134,6 +139,23 @@ class Agent:
         except BaseException:
             registry.close()
             raise
+
+    def _make_spool(self) -> Spooled | None:
+        settings = self.config.spool
+        if settings is None or self._dry:
+            return None
+        if self._upstream is None or self.config.mode == "tap":
+            raise ConfigError(
+                "spool: it keeps what is on its way to a destination, and this agent sends no spans on; leave it out, or give "
+                "a destination and mode: relay"
+            )
+        return Spooled(Spool(settings.path, settings.max_bytes, fsync=settings.durability == "fsync"))
+
+    def _queue(self, upstream: Upstream, signal: Signal, on_result: OnResult) -> ForwardQueue:
+        keep = None if self._spooled is None else self._spooled.keep(signal)
+        if keep is None:
+            return ForwardQueue(upstream, signal, on_result=on_result)
+        return ForwardQueue(upstream, signal, max_bytes=IN_MEMORY, on_result=on_result, keep=keep)
 
     def _infos(self) -> list[EvaluatorInfo]:
         return [placed.evaluator.info for placed in self.pipeline.placed]
@@ -170,6 +192,7 @@ class Agent:
         """Admin first, so that a start can be watched; the page after the receivers, whose addresses it shows. An
         address of the file with port 0 gets its real one."""
         config = self.config
+        self.relay.restore()
         if self.registered is not None:
             self.registered.start()
         if config.admin is not False:
@@ -228,6 +251,9 @@ class Agent:
                 close()
         done = self.pipeline.shutdown(max(0.0, (end - time.monotonic()) * 0.6))
         self.sink.hold.release_all(close=True)
+        if self._spooled is not None:
+            with _guard.guard("agent.spool"):
+                self._spooled.spool.flush()  # what has just left is queued only when it is durable
         for queue in self._queues:
             done = queue.close(max(0.1, end - time.monotonic())) and done
         self.sink.close_accounts("not_exported")
@@ -241,6 +267,8 @@ class Agent:
                 self.registered.close()
         if self._upstream is not None:
             self._upstream.close()
+        if self._spooled is not None:
+            done = self._spooled.spool.close() and done
         with _guard.guard("agent.judges"):
             close_connections()
         return done
@@ -252,35 +280,22 @@ class Agent:
             return "starting or stopping"
         if self.carriers.full():
             return "the queue to the destination is full"
+        if self._spooled is not None and (spool := self._spooled.spool).broken is not None:
+            return f"the spool cannot be written: {spool.broken}"
+        if self._spooled is not None and self._spooled.spool.full():
+            return "the spool is full"
         return True
 
     def _gauges(self) -> Sequence[Gauge]:
-        counts, hold = self.relay.counts, self.sink.hold
-        table: Mapping[str, tuple[str, Literal["counter", "gauge"], Any]] = {
-            "spangrade_spans_received_total": ("Spans received", "counter", lambda: counts.received),
-            "spangrade_spans_passed_on_total": ("Spans sent on at once", "counter", lambda: counts.passed_on),
-            "spangrade_spans_held_total": ("Calls that waited for scores", "counter", lambda: counts.held),
-            "spangrade_spans_rejected_total": ("Spans that could not be read", "counter", lambda: counts.rejected),
-            "spangrade_spans_duplicate_total": ("Calls that came again", "counter", lambda: counts.duplicates),
-            "spangrade_hold_spans": ("Calls waiting now", "gauge", lambda: len(hold)),
-            "spangrade_hold_bytes": ("Content of calls waiting now", "gauge", lambda: hold.bytes),
-            "spangrade_hold_expired_total": (
-                "Calls that left before all their scores",
-                "counter",
-                lambda: hold.expired,
-            ),
-            "spangrade_hold_evicted_total": ("Calls that left at the hold's bound", "counter", lambda: hold.evicted),
-        }
-        rows = [Gauge(name, help_text, kind, read) for name, (help_text, kind, read) in table.items()]
-        refused = self.relay.refused
-
-        def by_answer() -> Mapping[Labels, float]:
-            return {(("signal", signal), ("answer", kind.value)): n for (signal, kind), n in list(refused.items())}
-
-        told = Gauge("spangrade_requests_refused_total", "Requests the destination refused", "counter", by_answer)
         queues = dict(zip(("traces", "logs"), self._queues, strict=False))
-        held = (*queue_gauges(queues), *store_gauges(self.store), *assembly_gauges(self.pipeline))
-        return [*rows, told, *held, *judge_gauges(self.ledger)]
+        return [
+            *span_gauges(self.relay, self.sink.hold),
+            *queue_gauges(queues),
+            *spool_gauges(self._spooled),
+            *store_gauges(self.store),
+            *assembly_gauges(self.pipeline),
+            *judge_gauges(self.ledger),
+        ]
 
 
 def _files(tls: Tls | None) -> tuple[str, str] | None:

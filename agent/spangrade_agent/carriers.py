@@ -1,7 +1,7 @@
 """How scores leave the agent: on the held span, as OTLP log events, or as evaluation spans, by two bounded queues."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from opentelemetry.proto.logs.v1.logs_pb2 import ScopeLogs
@@ -14,8 +14,11 @@ from spangrade.delivery.hold import Held
 from spangrade.delivery.sink import REFUSED, NotForwarded, Pair, Settled, SpanSink
 from spangrade.model.outcome import ScoreRecord
 from spangrade_agent import codec
+from spangrade_agent.bodies import SPOOLED
 from spangrade_agent.content import apply, apply_to_logs
 from spangrade_agent.forward import ForwardQueue
+from spangrade_agent.spool.spooled import Kept, Spooled
+from spangrade_agent.wire import Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Origin:
     resource_spans: ResourceSpans
     scope_spans: ScopeSpans
     span: Span
+    kept: Kept | None = None  # where it is in the spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,14 @@ class AgentCarriers:
         *,
         tap: bool = False,
         max_events: int = 128,
+        spooled: Spooled | None = None,
     ) -> None:
         self._policy = policy
         self._traces: ForwardQueue | None = None
         self._logs: ForwardQueue | None = None
         self._logs_open = False
         self._tap = tap
+        self._spooled = spooled
         self._max_events = max_events
         self.sink: SpanSink | None = None  # told how exports went; set by whoever wires the two
 
@@ -57,8 +63,41 @@ class AgentCarriers:
         """The queues to the upstream, whose `on_result` are `traces_sent` and `logs_sent`."""
         self._traces, self._logs, self._logs_open = traces, logs, True
 
+    def accept(self, rest: bytes, holds: Sequence[Held]) -> None:
+        """Take a request into the spool: ``rest`` of it goes on, ``holds`` wait. There is a spool and a destination.
+
+        Raises:
+            SpoolFull, SpoolFault: nothing of it was taken.
+        """
+        assert self._spooled is not None
+        assert self._traces is not None
+        origins = [cast("Origin", held.span) for held in holds]
+        waiting = [codec.wrap_span(one.resource_spans, one.scope_spans, one.span) for one in origins]
+        key, kept = self._spooled.take("traces", rest, waiting)
+        for held, origin, one in zip(holds, origins, kept, strict=True):
+            held.span = replace(origin, kept=one)
+        if key is not None:
+            self._traces.put(rest, key=key)  # a queue that is closed leaves it to the next start
+
+    def resume(self) -> int:
+        """Queue what was on its way when the process ended; returns how many requests that are."""
+        if self._spooled is None:
+            return 0
+        count = 0
+        for signal, queue in (("traces", self._traces), ("logs", self._logs)):
+            if queue is not None:
+                for key, body in self._spooled.on_their_way("traces" if signal == "traces" else "logs"):
+                    queue.put(body, key=key)
+                    count += 1
+        return count
+
+    def give_up(self, body: bytes, kept: Kept) -> None:
+        """A call that waited before a restart goes on as it is: nobody wants to score it any more."""
+        if self._traces is not None:
+            self._hand_on(self._traces, "traces", body, None, kept)
+
     def full(self) -> bool:
-        """True when nothing more should be taken in."""
+        """True when nothing more should be taken in. With a spool that is the spool's to say."""
         return self._traces is not None and self._traces.full()
 
     def clean(self, span: Span) -> bool:
@@ -82,7 +121,7 @@ class AgentCarriers:
     def shell(self, held: Held) -> Origin:
         """See `Carriers`."""
         origin = cast("Origin", held.span)
-        return Origin(origin.resource_spans, origin.scope_spans, Span())
+        return Origin(origin.resource_spans, origin.scope_spans, Span())  # not kept: what it was has left
 
     def carry(self, held: Held, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """See `Carriers`."""
@@ -98,21 +137,48 @@ class AgentCarriers:
         riding = _Riding([pair for pair in pairs if not any(pair is other for other in left)])
         body = codec.wrap_span(origin.resource_spans, origin.scope_spans, origin.span)
         # The span was acknowledged to its sender, so the queue takes it even at its bound; new requests are refused then.
-        if not self._traces.put(body, token=riding, force=True):
+        if not self._hand_on(self._traces, "traces", body, riding, origin.kept):
             raise NotForwarded
         return left
+
+    def noted(self, held: Held, pair: Pair) -> None:
+        """A call that waits has got a judge's scores: they are durable from now on, and paid once."""
+        origin = cast("Origin", held.span)
+        if self._spooled is None or origin.kept is None or pair[0].evaluator.kind == "code":
+            return
+        finished = [one for one in held.pairs if one[0].evaluator.kind != "code"]
+
+        def data() -> bytes:
+            span = Span()
+            span.CopyFrom(origin.span)
+            codec.add_scores(span, finished, [one[0].evaluator.key for one in finished], self._max_events)
+            return codec.wrap_span(origin.resource_spans, origin.scope_spans, span)
+
+        self._spooled.note(origin.kept, data)
+
+    def _hand_on(self, queue: ForwardQueue, signal: Signal, body: bytes, token: Any, kept: Kept | None = None) -> bool:
+        """Queue what was acknowledged, or is the agent's own, durable first where there is a spool. False: it is closed."""
+        if self._spooled is None:
+            return queue.put(body, token=token, force=True)
+
+        def failed() -> None:
+            self.traces_sent([] if token is None else [token], False, SPOOLED)
+
+        self._spooled.hand_on(queue, signal, body, token, kept, failed)
+        return True
 
     def log(self, held: Held, pair: Pair, settled: Settled | None) -> bool:
         """See `Carriers`."""
         if self._logs is None or not self._logs_open:
             return False
         resource = cast("Origin", held.span).resource_spans.resource
-        taken = [
-            self._logs.put(
-                codec.wrap_log(resource, self._log_record(record)), token=settled if record is pair[-1] else None
-            )
-            for record in pair
-        ]
+        taken = []
+        for record in pair:
+            body, token = codec.wrap_log(resource, self._log_record(record)), settled if record is pair[-1] else None
+            if self._spooled is None:
+                taken.append(self._logs.put(body, token=token))
+            else:
+                taken.append(self._hand_on(self._logs, "logs", body, token))
         return all(taken)
 
     def _log_record(self, record: ScoreRecord) -> Any:
@@ -134,7 +200,7 @@ class AgentCarriers:
         span = codec.evaluation_span(record)
         apply(self._policy, span)
         scope = ScopeSpans(scope=codec.OUR_SCOPE)
-        return self._traces.put(codec.wrap_span(origin.resource_spans, scope, span), token=settled, force=True)
+        return self._hand_on(self._traces, "traces", codec.wrap_span(origin.resource_spans, scope, span), settled)
 
     # --- how it went -------------------------------------------------------------------------------------------------
 

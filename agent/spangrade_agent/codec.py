@@ -227,7 +227,8 @@ def value_of(value: AnyValue) -> Any:
 def _needles(keys: Iterable[str]) -> tuple[bytes, ...]:
     """The fewest texts such that every key holds one of them; several keys of one namespace share its name."""
     keys = list(keys)
-    names = {key: key[: key.find(".") + 1] or key for key in keys}
+    # Spans that are no call have db.* attributes too: of those keys the first two words are shared.
+    names = {key: key[: key.find(".", 3 if key.startswith("db.") else 0) + 1] or key for key in keys}
     wanted = {name if list(names.values()).count(name) > 1 else key for key, name in names.items()}
     found: list[str] = []
     for text in sorted(wanted, key=len):

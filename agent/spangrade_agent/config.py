@@ -4,9 +4,9 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from spangrade._units import Bytes, Seconds
 from spangrade.config import FileConfig, Strict, load
@@ -100,6 +100,18 @@ class Registry(Strict):
         return min(DEFAULT_JUDGE_RATE if self.rate is None else self.rate, self.max_rate)
 
 
+class SpoolSettings(Strict):
+    """Where what was acknowledged is durable until it has been handed on.
+
+    ``path``: a folder, of this agent alone. ``max_bytes``: at that size new requests are refused, to come again. ``durability``:
+    ``fsync`` (it survives the loss of power) or ``process`` (it survives the end of the process, however it ends).
+    """
+
+    path: str = Field(min_length=1)
+    max_bytes: Bytes = 2 * 2**30
+    durability: Literal["fsync", "process"] = "fsync"
+
+
 class AgentConfig(FileConfig):
     """The file as the agent reads it. ``admin``, ``page`` and ``store`` are switched off by ``false``."""
 
@@ -110,12 +122,7 @@ class AgentConfig(FileConfig):
     store: Store | Literal[False] = Store()
     registry: Registry | Literal[False] = False
 
-    @field_validator("spool")
-    @classmethod
-    def _not_yet(cls, value: Any) -> Any:
-        if value is not None:
-            raise ValueError("this release of the agent has no such thing; leave the key out")
-        return value
+    spool: SpoolSettings | None = None
 
 
 #: Without a file: the built-ins that need no model, but for json_valid, which fails every answer that is plain text.

@@ -3,41 +3,20 @@
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._log import log, once
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade_agent.backoff import Backoff
+from spangrade_agent.bodies import PARTIAL, SHUTDOWN, SPOOLED, UNREADABLE, Body, Counts, Keep, OnResult
 from spangrade_agent.wire import Answer, Kind, Signal, Upstream
 
-SHUTDOWN: Final = "shutdown"  # the reason of a drop at `close`; the other reasons are the values of `Kind`
-PARTIAL: Final = "partial"  # the reason of a success in which the upstream refused some items, without saying which
 _REJECTED_SAID_S: Final = 60.0
 
-OnResult = Callable[[Sequence[Any], bool, str], None]
 Wait = Callable[[threading.Condition, float], object]
-
-
-@dataclass(slots=True)
-class Counts:
-    """In items. ``queued`` = pending + sent + rejected + all of ``dropped``; ``refused`` was never queued."""
-
-    queued: int = 0
-    refused: int = 0
-    sent: int = 0
-    rejected: int = 0  # by the upstream, in a request that it took (partial success)
-    retried: int = 0  # once for each further try
-    dropped: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Body:
-    data: bytes
-    items: int
-    token: Any
 
 
 class ForwardQueue:
@@ -50,11 +29,12 @@ class ForwardQueue:
     Args:
         upstream: not closed by this queue.
         signal: of every body.
-        max_bytes: of the bodies that are waiting or on their way.
+        max_bytes: of the bodies that are waiting or on their way; of those in memory where a ``keep`` has them all.
         max_batch_bytes: of one request, unless a single body is larger.
         linger_s: how long what waits, when it is no full batch, waits for company; 0 sends it at once.
         on_result: called with the tokens of bodies that have ended, whether they were taken, and why not; from the queue's
             thread, or from that of `close`.
+        keep: where bodies that are put with a key are durable; told to forget them when they have ended, but at `close`.
         name: of the upstream, for log lines.
         wait: how the thread waits on its condition; for tests.
     """
@@ -68,6 +48,7 @@ class ForwardQueue:
         max_batch_bytes: int = 1024 * 1024,
         on_result: OnResult | None = None,
         *,
+        keep: Keep | None = None,
         linger_s: float = 0.2,
         backoff: Backoff | None = None,
         name: str = "upstream",
@@ -80,6 +61,8 @@ class ForwardQueue:
         self._max_bytes = max_bytes
         self._max_batch_bytes = max_batch_bytes
         self._on_result = on_result
+        self._keep = keep
+        self._in_memory = 0  # bytes of `_open` that are not only where they are kept
         self._linger_s = linger_s
         self._backoff = backoff or Backoff()
         self._name = name
@@ -88,8 +71,8 @@ class ForwardQueue:
         lock = threading.Lock()
         self._work = threading.Condition(lock)  # the thread waits on it
         self._settled = threading.Condition(lock)  # flush and close wait on it
-        self._waiting: deque[_Body] = deque()
-        self._open: dict[int, _Body] = {}  # by id: all that was put and has not ended, waiting or on its way
+        self._waiting: deque[Body] = deque()
+        self._open: dict[int, Body] = {}  # by id: all that was put and has not ended, waiting or on its way
         self._bytes = 0  # of `_open`
         self._put = 0  # bodies put, and ended; they end in the order of `put`
         self._ended = 0
@@ -102,15 +85,20 @@ class ForwardQueue:
 
     # --- callers' side -------------------------------------------------------------------------------------------------
 
-    def put(self, body: bytes, items: int = 1, token: Any = None, *, force: bool = False) -> bool:
+    def put(
+        self, body: bytes, items: int = 1, token: Any = None, *, force: bool = False, key: int | None = None
+    ) -> bool:
         """Queue an encoded request of ``items`` spans or records. False: closed, or no room for it (the caller's sender is
-        to keep it). ``force``: take it past the bound, for what has been acknowledged already."""
+        to keep it). ``force``: take it past the bound, for what has been acknowledged already. ``key``: under which it is
+        kept; past the bound it is there only."""
         with self._work:
-            full = self._bytes + len(body) > self._max_bytes
+            full = self._in_memory + len(body) > self._max_bytes
+            force = force or key is not None
             if self._close_by is not None or (full and not force) or not self._started():
                 self._counts.refused += items
                 return False
-            queued = _Body(body, items, token)
+            queued = Body(None if full and key is not None else body, len(body), items, token, key)
+            self._in_memory += 0 if queued.data is None else queued.size
             self._waiting.append(queued)
             self._open[id(queued)] = queued
             self._bytes += len(body)
@@ -122,7 +110,9 @@ class ForwardQueue:
 
     def full(self) -> bool:
         """True when the bound is reached; also when closed."""
-        return self._bytes >= self._max_bytes or self._close_by is not None
+        if self._close_by is not None:
+            return True
+        return self._keep is None and self._bytes >= self._max_bytes
 
     @property
     def pending_bytes(self) -> int:
@@ -152,7 +142,7 @@ class ForwardQueue:
             self._settled.wait_for(lambda: self._ended >= self._put, max(0.0, timeout_s))
             self._waiting.clear()
             left = list(self._open.values())
-        return not self._end(left, SHUTDOWN)
+        return not self._give_up(left, SHUTDOWN)
 
     def _kick(self) -> None:
         self._kicks += 1
@@ -176,9 +166,9 @@ class ForwardQueue:
                 self._deliver(batch)
             except Exception as fault:  # noqa: BLE001 - the thread has to live
                 _guard.swallowed("forward", fault)
-                self._end(batch, "internal")
+                self._give_up(batch, "internal")
 
-    def _next(self) -> list[_Body] | None:
+    def _next(self) -> list[Body] | None:
         """The next bodies to send as one; None: closed and empty."""
         with self._work:
             while True:
@@ -190,10 +180,10 @@ class ForwardQueue:
                 if self._waiting:  # `close` may have taken them meanwhile
                     break
             batch = [self._waiting.popleft()]
-            size = len(batch[0].data)
-            while self._waiting and size + len(self._waiting[0].data) <= self._max_batch_bytes:
+            size = batch[0].size
+            while self._waiting and size + self._waiting[0].size <= self._max_batch_bytes:
                 batch.append(self._waiting.popleft())
-                size += len(batch[-1].data)
+                size += batch[-1].size
             return batch
 
     def _linger(self) -> None:
@@ -204,15 +194,19 @@ class ForwardQueue:
                 return
             self._wait(self._work, left)
 
-    def _deliver(self, batch: list[_Body]) -> None:
+    def _deliver(self, batch: list[Body]) -> None:
         """Send ``batch`` until all of it has ended."""
         with self._work:  # `close` may have given up some, or all
             batch = [body for body in batch if id(body) in self._open]
         if not batch:
             return
+        if any(body.data is None for body in batch):
+            batch = self._loaded(batch)
+            if not batch:
+                return
         answer = self._send(batch)
         if answer is None:
-            self._end(batch, SHUTDOWN)
+            self._give_up(batch, SHUTDOWN)
         elif answer.kind is Kind.OK:
             self._end(batch, None, answer)
         elif answer.kind in (Kind.TOO_LARGE, Kind.BAD) and len(batch) > 1:
@@ -223,9 +217,9 @@ class ForwardQueue:
         else:
             self._end(batch, answer.kind.value, answer)
 
-    def _send(self, batch: list[_Body]) -> Answer | None:
+    def _send(self, batch: list[Body]) -> Answer | None:
         """The upstream's first answer that is not "again". None: closed before there was one."""
-        data = batch[0].data if len(batch) == 1 else b"".join(body.data for body in batch)
+        data = b"".join(body.data for body in batch if body.data is not None)
         tries = 0
         while True:
             kicks = self._kicks  # before the try: a flush in the middle of it asks for one more
@@ -249,6 +243,26 @@ class ForwardQueue:
             with self._work:
                 self._counts.retried += sum(body.items for body in batch)
 
+    def _loaded(self, batch: list[Body]) -> list[Body]:
+        """The same with what is only where it is kept; what cannot be read there is dropped, and counted."""
+        found: list[Body] = []
+        for body in batch:
+            data = body.data
+            if data is None and body.key is not None and self._keep is not None:
+                data = self._keep.load(body.key)
+            if data is None:
+                self._end([body], UNREADABLE)
+                continue
+            if body.data is None:
+                with self._work:
+                    if self._open.pop(id(body), None) is None:
+                        continue  # `close` was first
+                    body = replace(body, data=data)  # noqa: PLW2901 - the same one, with its content
+                    self._open[id(body)] = body
+                    self._in_memory += body.size
+            found.append(body)
+        return found
+
     def _back_off(self, tries: int, told: float | None, kicks: int) -> bool:
         """Wait before another try. False: there is to be none, since the queue is closed and its time over."""
         with self._work:
@@ -265,11 +279,17 @@ class ForwardQueue:
                 end = until if self._close_by is None else min(until, self._close_by)
                 self._wait(self._work, end - now)
 
-    def _end(self, bodies: list[_Body], reason: str | None, answer: Answer | None = None) -> int:
+    def _give_up(self, bodies: list[Body], reason: str) -> int:
+        """Neither taken nor refused: what is kept waits for the next start, the rest is dropped. How many of that."""
+        self._end([body for body in bodies if body.key is not None], SPOOLED)
+        return self._end([body for body in bodies if body.key is None], reason)
+
+    def _end(self, bodies: list[Body], reason: str | None, answer: Answer | None = None) -> int:
         """``bodies`` have ended: taken (``reason`` None) or dropped. How many had not ended before (by `close`)."""
         with self._work:
             bodies = [body for body in bodies if self._open.pop(id(body), None) is not None]
-            self._bytes -= sum(len(body.data) for body in bodies)
+            self._bytes -= sum(body.size for body in bodies)
+            self._in_memory -= sum(body.size for body in bodies if body.data is not None)
             items = sum(body.items for body in bodies)
             rejected = min(items, answer.rejected) if answer is not None and reason is None else 0
             if reason is None:
@@ -277,8 +297,16 @@ class ForwardQueue:
                 self._counts.rejected += rejected
             elif items:
                 self._counts.dropped[reason] = self._counts.dropped.get(reason, 0) + items
-        if bodies:
+        if (
+            self._keep is not None
+            and reason != SPOOLED
+            and (kept := [(body.key, body.size) for body in bodies if body.key is not None])
+        ):
+            with _guard.guard("forward.release"):
+                self._keep.release(kept)
+        if bodies and reason != SPOOLED:
             self._log(reason, answer.message if answer is not None else "", rejected)
+        if bodies:
             tokens = [body.token for body in bodies if body.token is not None]
             if tokens and self._on_result is not None:
                 with _guard.guard("forward.on_result"):

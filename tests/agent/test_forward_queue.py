@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spangrade_agent.backoff import Backoff
-from spangrade_agent.forward import PARTIAL, SHUTDOWN, Counts, ForwardQueue
+from spangrade_agent.bodies import PARTIAL, SHUTDOWN, Counts
+from spangrade_agent.forward import ForwardQueue
 from spangrade_agent.wire import Answer, Kind, Signal
 
 RETRY = Answer(Kind.RETRY, "not now")

@@ -22,14 +22,17 @@ class Held(Ticket):
     evaluator found, in order of arrival. ``gone``: it has left, or never waited; what comes now takes a later carrier.
     """
 
-    __slots__ = ("bytes", "deadline", "gone", "number", "pairs", "route", "span", "taken", "waiting")
+    __slots__ = ("bytes", "deadline", "gone", "number", "pairs", "partial", "route", "span", "taken", "waiting")
 
-    def __init__(self, span: Any, route: Any, size: int, deadline: float, *, gone: bool = False) -> None:
+    def __init__(
+        self, span: Any, route: Any, size: int, deadline: float, *, gone: bool = False, partial: bool = False
+    ) -> None:
         self.span = span
         self.route = route
         self.bytes = size
         self.deadline = deadline
         self.gone = gone
+        self.partial = partial  # see `Ticket`
         self.number = 0  # in the order of arrival
         self.waiting = 1  # for the pipeline's reading of it
         self.pairs: tuple[tuple[ScoreRecord, ...], ...] = ()

@@ -46,12 +46,19 @@ class NotForwarded(Exception):
 
 
 class SpanSink:
-    """Implements `scoring.seam.Sink` over a `Hold`."""
+    """Implements `scoring.seam.Sink` over a `Hold`. ``noted`` is told of each pair that a span that waits has got."""
 
-    def __init__(self, ledger: Ledger, carriers: Carriers, max_held: int = MAX_SPANS) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        carriers: Carriers,
+        max_held: int = MAX_SPANS,
+        noted: Callable[[Held, Pair], None] | None = None,
+    ) -> None:
         self.ledger = ledger
         self._carriers = carriers
         self.hold = Hold(self._release, max_held)
+        self._noted = noted
         self._closed = False
 
     # --- Sink --------------------------------------------------------------------------------------------------------
@@ -82,6 +89,8 @@ class SpanSink:
             held = cast("Held", ticket)
             if not self.hold.add(held, pair):
                 self._late(held, pair)
+            elif self._noted is not None:
+                self._noted(held, pair)
 
     def later(self, ticket: Ticket) -> Ticket:
         """See `Sink`."""

@@ -146,7 +146,7 @@ class Intake:
         until = self._logs_until(offer, call, told=told)
         self._decided(self._window.add(call, lineage, held, offer.arrived, decide_at, until))
         if offer.ticket is not None and targets:
-            self._by_itself(call, targets, before, offer.ticket, False, lineage.given)
+            self._by_itself(call, targets, before, offer.ticket, offer.ticket.partial, lineage.given)
 
     def _place_later(self, offer: Offer, found: Call | None, *, told: bool) -> None:
         """What is above it may come later: until then it waits."""
@@ -203,20 +203,21 @@ class Intake:
             try:
                 with shield("intake.picked"):
                     targets = self.wants.targets.targets_of(call)
-                    self._by_itself(call, targets, decided.around, handle, decided.partial)
+                    self._by_itself(call, targets, decided.around, handle, decided.partial or handle.partial)
             finally:
                 self._settle(handle)
         if decided.carrier is None:
             return
         try:
             with shield("intake.decided"):  # what goes wrong with one decision costs no other one
-                found = root_sample(decided.tops, decided.parts, partial=decided.partial)
+                partial = decided.partial or decided.carrier.partial
+                found = root_sample(decided.tops, decided.parts, partial=partial)
                 sleep(0)
                 if found is not None:
-                    self._start(found[0], found[1], decided.carrier, "root", decided.partial)
+                    self._start(found[0], found[1], decided.carrier, "root", partial)
                     if self.wants.targets.sessions:
                         now = self._clock.monotonic()
-                        self._conversations.turn(*found, decided.carrier, now, partial=decided.partial)
+                        self._conversations.turn(*found, decided.carrier, now, partial=partial)
                         self._tick_by(now + self._bounds.session_idle)
         finally:
             self._settle(decided.carrier)

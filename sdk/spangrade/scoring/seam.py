@@ -16,10 +16,12 @@ from spangrade.scoring.room import span_size
 class Ticket:
     """The host's handle for one span: it may wait for scores (held), or have left already.
 
-    Hosts subclass it. The pipeline only passes it back to the `Sink`.
+    Hosts subclass it. The pipeline passes it back to the `Sink`, and marks the samples as partial of one that is ``partial``:
+    what belonged with its span was lost before it came (a restart).
     """
 
     __slots__ = ()
+    partial = False
 
 
 class Offer:
