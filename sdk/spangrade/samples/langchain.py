@@ -16,6 +16,8 @@ from spangrade.samples.turns import read_turns
 #: Names under which chains are usually asked, and usually answer, in the order in which they are believed.
 ASKED: Final = ("input", "question", "query")
 ANSWERED: Final = ("output", "answer", "result", "response", "output_text", "text")
+#: What a message without a role may call itself: any other ``type`` is an object of the application's own.
+_TYPES: Final = ("human", "ai", "system", "tool", "function", "chat", "HumanMessageChunk", "AIMessageChunk")
 _MESSAGES: Final = ("messages", "message", "generations")
 
 
@@ -63,7 +65,7 @@ def _is_message(value: Any) -> bool:
     named = _class(value)
     if named is not None:
         return named.endswith(("Message", "MessageChunk"))
-    if not isinstance(value, Mapping) or not ("role" in value or "type" in value):
+    if not isinstance(value, Mapping) or not ("role" in value or value.get("type") in _TYPES):
         return False
     held = value.get("data")  # messages_to_dict
     return "content" in value or (isinstance(held, Mapping) and "content" in held)

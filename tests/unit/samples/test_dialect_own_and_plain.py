@@ -140,3 +140,10 @@ def test_a_conversation_in_bare_attributes_is_its_question_and_its_answer(call_o
 def test_text_that_looks_like_a_conversation_and_is_none_stays_text(call_of: CallOf) -> None:
     for text in ('[{"content": 3', '{"content": "x"}', '["content"]', '{"messages": "content"}'):
         assert call_of({"input": text, "output": text}).reading.input == text
+
+
+def test_an_object_with_a_type_and_a_content_of_its_own_is_no_message(call_of: CallOf) -> None:
+    letter = {"type": "email", "content": "Dear reader"}
+    assert call_of({"output": letter}).reading.output == letter
+    said = {"output.value": json.dumps(letter), "output.mime_type": "application/json"}
+    assert call_of({"openinference.span.kind": "CHAIN", **said}).reading.output == letter
