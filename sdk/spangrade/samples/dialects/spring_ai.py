@@ -26,7 +26,7 @@ DOCUMENTS: Final = "db.vector.query.response.documents"
 
 name: Final = "spring_ai"
 capture: Final = (
-    "of tools set spring.ai.tools.observations.include-content=true; prompts and completions go to the log only"
+    "for tools set spring.ai.tools.observations.include-content=true; prompts and completions go to the log only"
     " (spring.ai.chat.observations.log-prompt, log-completion), so add an ObservationFilter that writes gen_ai.prompt and"
     " gen_ai.completion as high cardinality key values"
 )

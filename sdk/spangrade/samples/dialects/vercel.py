@@ -31,8 +31,7 @@ KINDS: Final[Mapping[str, str]] = {
 
 name: Final = "vercel"
 capture: Final = (
-    "switch telemetry on (experimental_telemetry: { isEnabled: true }; in version 7 registerTelemetry) and leave recordInputs"
-    " and recordOutputs as they are"
+    "it is on wherever telemetry is, unless recordInputs or recordOutputs is false in experimental_telemetry"
 )
 kind_marks: Final[Mapping[str, KindMark]] = {
     OPERATION: KindMark(KINDS, prefixes=(("ai.embed", "embedding"), ("ai.rerank", "reranker"))),
