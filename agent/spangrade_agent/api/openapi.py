@@ -98,7 +98,10 @@ def document() -> dict[str, Any]:
                 "operationId": "deleteEvaluator",
                 "summary": "Forget one that is paused, with all its versions",
                 "parameters": [_ID],
-                "responses": {"204": {"description": "it is gone"}, **answers((), m.Nothing, (400, 409, 413, 415, 422))},
+                "responses": {
+                    "204": {"description": "it is gone"},
+                    **answers((), m.Nothing, (400, 409, 413, 415, 422)),
+                },
             },
         },
         f"{root}/{{id}}/versions/{{version}}": {

@@ -13,7 +13,8 @@ from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import ScoreRecord
 from spangrade.model.sample import Sample, thaw
 from spangrade.samples.explain import Finding, SpanNote
-from spangrade.scoring.explain import NotSeen, PairNote, SampleNote, SpanStory
+from spangrade.scoring.explain import PairNote, SampleNote, SpanStory
+from spangrade.scoring.reasons import NotSeen
 from spangrade.scoring.redaction import redacted
 
 FORMAT: Final = 1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from spangrade.model.outcome import Outcome
 from spangrade.samples.explain import Finding
-from spangrade.scoring.explain import words
+from spangrade.scoring.reasons import words
 from spangrade_agent.page.records import PENDING, StoredResult, StoredSample
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from spangrade._text import bounded
 from spangrade.errors import SpangradeError
 from spangrade.model.evaluator import EvaluatorInfo
 from spangrade.model.outcome import Outcome, ScoreRecord
@@ -14,15 +13,13 @@ from spangrade.model.policy import Placed
 from spangrade.model.sample import Sample
 from spangrade.model.score import Skip
 from spangrade.model.span import SpanData
-from spangrade.model.target import rule_of
-from spangrade.samples.dialects.base import session_id
-from spangrade.samples.explain import Finding, SpanNote, missing, note_of
-from spangrade.samples.reading import ROOT_KINDS, Call
+from spangrade.samples.explain import Finding, SpanNote, note_of
+from spangrade.samples.reading import Call
 from spangrade.scoring.pipeline import Pipeline
+from spangrade.scoring.reasons import NotSeen, not_seen, words
 from spangrade.scoring.seam import Offer, Ticket
 from spangrade.scoring.settings import Settings
-from spangrade.scoring.wants import SESSION, Wanted
-from spangrade.semconv import SCORED_BY
+from spangrade.scoring.wants import SESSION
 
 WOULD_RUN: Final = "would_run"  # a metric that was not run
 WOULD_GRADE: Final = "would_grade"  # a judge, which never is asked here
@@ -56,15 +53,6 @@ class SampleNote:
     sample: Sample
     partial: bool
     pairs: tuple[PairNote, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotSeen:
-    """Why an evaluator does not look at a call by itself."""
-
-    evaluator: EvaluatorInfo
-    says: str
-    fix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +120,7 @@ def _explained(trace: list[SpanData], placed: Sequence[Placed], run: bool, timeo
         SpanStory(
             notes[span.span_hex],
             tuple(samples.get(span.span_hex, ())),
-            tuple(_not_seen(span, notes[span.span_hex], placed, samples)) if notes[span.span_hex].is_call else (),
+            tuple(_not_seen(span, notes, placed, samples)) if notes[span.span_hex].is_call else (),
         )
         for span in ordered
     ]
@@ -253,46 +241,6 @@ def _chosen(placed: Placed, probability: float, run: bool) -> PairNote:
     return PairNote(info, WOULD_GRADE, f"this trace is among those that it grades: {share}", None, probability)
 
 
-def words(
-    outcome: str, reason: str, findings: Sequence[Finding], *, searched: bool = False, probability: float | None = None
-) -> Finding:
-    """Why a pair ended like that, and what would change it, for a person. The page says the same."""
-    if outcome == Outcome.SKIPPED:
-        if reason.endswith(" missing"):
-            lacking = [word.strip() for word in reason.removesuffix(" missing").split(",")]
-            return missing(lacking, findings, searched=searched)
-        return Finding("skipped", "it had nothing to say of this sample")
-    if outcome == Outcome.NOT_SAMPLED:
-        if reason == "when":
-            return Finding(
-                "not_sampled",
-                "none of its conditions holds for this sample",
-                "change its live.when, or the strata of its rate",
-            )
-        of = f" (p = {probability:.3g})" if probability is not None and probability < 1 else ""
-        return Finding("not_sampled", f"this trace is not among those that it grades{of}", "raise its live.rate")
-    if outcome == Outcome.OVER_BUDGET:
-        return Finding("over_budget", "its budget is spent", "raise its live.budget, or lower its rate")
-    if outcome == Outcome.TIMEOUT:
-        return Finding("timeout", "it gave no result in time", "raise its timeout, or make it faster")
-    if outcome == Outcome.DROPPED:
-        return _DROPPED.get(reason, Finding("dropped", f"dropped: {reason}"))
-    if outcome == Outcome.ERROR:
-        return Finding("error", f"it failed: {reason}")
-    return Finding(outcome, outcome)
-
-
-_DROPPED: Final[Mapping[str, Finding]] = {
-    "queue_full": Finding("dropped", "scoring could not keep up", "fewer or faster evaluators, or a lower rate"),
-    "overload": Finding("dropped", "too much waited to be scored", "fewer or faster evaluators, or a lower rate"),
-    "paused": Finding("dropped", "it timed out repeatedly and is paused for a while", "raise its timeout, or mend it"),
-    "circuit_open": Finding("dropped", "its model's endpoint fails, and is left alone for a while"),
-    "rate_limited": Finding("dropped", "its model's endpoint takes no more calls now"),
-    "shutdown": Finding("dropped", "the process ended first"),
-    "switched_off": Finding("dropped", "scoring was switched off (SPANGRADE_SCORING)"),
-}
-
-
 def _findings_under(span_id: str, notes: Mapping[str, SpanNote]) -> list[Finding]:
     """Of a span, and then of those below it."""
     below: dict[str | None, list[SpanNote]] = {}
@@ -312,55 +260,21 @@ def _findings_under(span_id: str, notes: Mapping[str, SpanNote]) -> list[Finding
 
 
 def _not_seen(
-    span: SpanData, note: SpanNote, placed: Sequence[Placed], samples: Mapping[str, Sequence[SampleNote]]
+    span: SpanData, notes: Mapping[str, SpanNote], placed: Sequence[Placed], samples: Mapping[str, Sequence[SampleNote]]
 ) -> Iterable[NotSeen]:
+    note = notes[span.span_hex]
     mine = {pair.evaluator.key for held in samples.get(note.span_id, ()) for pair in held.pairs}
-    already = span.attributes.get(SCORED_BY) or ()
-    for one in placed:
-        info = one.evaluator.info
-        if info.key in mine:
-            continue
-        if info.key in ((already,) if isinstance(already, str) else already):
-            yield NotSeen(info, "it was scored by it already, at an earlier hop")
-        elif not one.applies_to(span.resource):
-            wanted = ", ".join(f"{key}={pattern}" for key, pattern in one.match.items())
-            yield NotSeen(info, f"it looks at {wanted} only", "change its match")
-        elif info.target == SESSION:
-            yield _of_conversations(info, span)
-        elif Wanted.of((info.target,)).by_itself(note.kind or "", span.name, span.scope_name, span.attributes):
-            yield NotSeen(info, "another span tells of the same call, which is scored once")
-        elif info.target != "root":
-            yield NotSeen(
-                info,
-                f"it looks at {_calls(info.target)}; this is {_a(note.kind)} call",
-                f"with target: {note.kind} it looks at each such call",
-            )
-        else:
-            yield _not_root(info, note, samples)
+    root = next((held.span_id for some in samples.values() for held in some if held.target == "root"), None)
+    return not_seen(span, note, placed, mine, root, judged=_judged(note, notes))
 
 
-def _of_conversations(info: EvaluatorInfo, span: SpanData) -> NotSeen:
-    looks = "it looks at whole conversations, when nothing of them has come for a while"
-    session = session_id(span.attributes)
-    if session is not None:
-        return NotSeen(info, f"{looks}; this is of session {bounded(session, 64)}")
-    return NotSeen(info, f"{looks}; this call names none", "give it a session.id (sg.set_session)")
-
-
-def _not_root(info: EvaluatorInfo, note: SpanNote, samples: Mapping[str, Sequence[SampleNote]]) -> NotSeen:
-    fix = f"with target: {note.kind} it looks at each such call"
-    if note.kind not in ROOT_KINDS:
-        return NotSeen(info, f"it looks at root calls, which {_a(note.kind)} call never is", fix)
-    roots = [held for some in samples.values() for held in some if held.target == "root"]
-    if not roots:
-        return NotSeen(info, "it looks at root calls, and this is below another call", fix)
-    return NotSeen(info, f"it looks at root calls; this is a part of the one that span {roots[0].span_id} carries", fix)
-
-
-def _calls(target: str) -> str:
-    return f"{target} calls" if rule_of(target) is None else f"calls with {target}"
-
-
-def _a(kind: str | None) -> str:
-    word = kind or "unknown"
-    return f"an {word}" if word[0] in "aeiou" or word == "llm" else f"a {word}"
+def _judged(note: SpanNote, notes: Mapping[str, SpanNote]) -> bool:
+    """Whether an evaluator is above it."""
+    seen: set[str] = set()
+    at = note.parent_span_id
+    while at is not None and at not in seen and at in notes:
+        seen.add(at)
+        if notes[at].evaluator:
+            return True
+        at = notes[at].parent_span_id
+    return False

@@ -172,3 +172,18 @@ def test_an_evaluator_of_conversations_is_told_of_as_one_and_no_trace_is_taken_f
     ]
     (unknown,) = explain([span(1, None, "CHAIN", 0, 90)], [Placed(resolve(turns))])
     assert unknown.not_seen[0].fix == "give it a session.id (sg.set_session)"
+
+
+def test_what_is_below_an_evaluator_is_said_to_be_its_work() -> None:
+    above = span(1, None, "EVALUATOR", 0, 90)
+    [_, inner] = explain([above, span(2, 1, "LLM", 10, 80)], [Placed(resolve(said))])
+    assert inner.samples == ()
+    [seen] = inner.not_seen
+    assert seen.says == "it is the work of an evaluator, which nobody scores"
+
+
+def test_a_rule_that_does_not_pick_a_call_is_shown() -> None:
+    by_name = sg.metric(name="by_name", target="name = chat*")(lambda output: 1.0)
+    [one] = explain(RAG[:1], [Placed(resolve(by_name))])
+    [seen] = one.not_seen
+    assert seen.says == "it looks at calls with name = chat*, which this one does not meet"
