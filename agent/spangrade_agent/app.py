@@ -65,8 +65,8 @@ class Addresses:
 
 
 class Agent:
-    """One agent. `start` binds and serves, `stop` drains; neither blocks longer than it must. ``dry``: it is made to see that
-    it could be, leaves every file as it is, and is not started.
+    """One agent. `start` binds and serves, `stop` drains; neither blocks longer than it must. ``dry``: it leaves every file as
+    it is, and is not started.
 
     Raises:
         ConfigError: from the constructor and `start`: a setting, a metric or an address that cannot work.
@@ -129,13 +129,11 @@ class Agent:
             raise ConfigError(
                 "registry: judges are registered over the page's listener, which page: false switches off"
             )
-        scores = not (scoring_off() or self.config.score == "agent")
         registry = Registry(settings.path, settings.max_evaluators, dry=self._dry)
-        place = self.pipeline.place if scores else None
+        place = None if scoring_off() or self.config.score == "agent" else self.pipeline.place
         try:
-            return RegisteredJudges(
-                registry, settings, self.config.judge_endpoints, self.placed, place, self.config.budget_store
-            )
+            kept = self.config.budget_store
+            return RegisteredJudges(registry, settings, self.config.judge_endpoints, self.placed, place, kept)
         except BaseException:
             registry.close()
             raise

@@ -13,9 +13,7 @@ from spangrade.judges.judge import LlmJudge
 from spangrade.judges.live import place
 from spangrade.judges.prompt import TEMPLATE_HASH
 from spangrade.judges.providers import client_from_environment
-from spangrade.judges.responses import EvaluatorPreviewResponse
 from spangrade.model.policy import Placed, Policy
-from spangrade.model.sample import Sample
 from spangrade.scoring.evaluators import endpoints_of
 from spangrade_agent.config import Registry as Settings
 from spangrade_agent.previews import Previews
@@ -71,7 +69,7 @@ class RegisteredJudges:
             self.policy(True)
         except Refused as fault:
             raise ConfigError(f"registry: {fault}") from None
-        self._previews = Previews(settings.budget or {}, budget_store)
+        self.previews = Previews(settings.budget or {}, budget_store)
 
     # --- what may be registered ----------------------------------------------------------------------------------------
 
@@ -210,10 +208,6 @@ class RegisteredJudges:
         gone = self.registry.delete(record.id) or self.registry.get(record.id) is None
         self.refresh()
         return gone
-
-    def previewed(self, judge: LlmJudge, sample: Sample) -> EvaluatorPreviewResponse:
-        """Grade one sample, within the ceilings that all previews have together."""
-        return self._previews.graded(judge, sample)
 
     def problem(self, record: Record) -> str | None:
         """Why the active version does not grade."""

@@ -172,7 +172,7 @@ class Api:
         try:
             if self._redact is not None:
                 sample = redacted(sample, self._redact)
-            found = judges.previewed(judge, sample)
+            found = judges.previews.graded(judge, sample)
         except JudgeError as fault:
             return _given(200, m.PreviewView(score=None, explanation=None, prompt="", error=f"{fault.kind}: {fault}"))
         finally:
