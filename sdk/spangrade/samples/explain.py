@@ -16,6 +16,11 @@ from spangrade.samples.kinds import quick_kind
 from spangrade.samples.reading import RETRIEVAL_KINDS, Call
 
 _GENERIC: Final = ("spangrade", "plain")  # say least of who instruments the application
+_SHARED: Final = (
+    "openinference",
+    "otel_genai",
+    "otel_genai_events",
+)  # conventions: whoever else is named writes by them
 _LENGTH: Final = (
     "raise or unset OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT in the application"
 )
@@ -140,6 +145,7 @@ def capture_of(dialects: Sequence[str]) -> str | None:
     """What switches content capture on for spans of these dialects; None where nothing is known."""
     known: list[Dialect] = [dialect for dialect in DIALECTS if dialect.name in dialects]
     named = [dialect for dialect in known if dialect.name not in _GENERIC] or known
+    named = [dialect for dialect in named if dialect.name not in _SHARED] or named
     if len(named) == 1:
         return named[0].capture
     return "; ".join(f"{dialect.name}: {dialect.capture}" for dialect in named) or None

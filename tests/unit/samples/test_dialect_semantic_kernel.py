@@ -8,6 +8,7 @@ import pytest
 
 from spangrade.model.span import SpanData
 from spangrade.samples.assemble import sample_of
+from spangrade.samples.explain import capture_of
 from spangrade.samples.extract import extract, quick_kind
 from spangrade.samples.logs import as_event, with_logs
 from spangrade.samples.reading import Call
@@ -99,3 +100,14 @@ def test_a_span_of_another_scope_is_not_its(call_with: Callable[..., Call]) -> N
     """Each says by its scope whose it is, so that the advice on how to capture content is its own."""
     for scope, dialect in (("agent_framework", "agent_framework+otel_genai"), ("app", "otel_genai")):
         assert call_with({"gen_ai.operation.name": "chat"}, scope=scope).reading.dialect == dialect
+
+
+@pytest.mark.parametrize(
+    ("scope", "switch"), [(SCOPE, "SEMANTICKERNEL_"), ("agent_framework", "ENABLE_SENSITIVE_DATA")]
+)
+def test_the_advice_on_capture_is_the_librarys_own(call_with: Callable[..., Call], scope: str, switch: str) -> None:
+    """What switches it on elsewhere by the same conventions has no effect on these."""
+    found = capture_of(call_with({"gen_ai.operation.name": "chat"}, scope=scope).reading.dialect.split("+"))
+    assert found is not None
+    assert switch in found
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" not in found
