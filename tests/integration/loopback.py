@@ -4,21 +4,19 @@ receivers told apart by the path before ``/v1/``, and Sentry's envelopes. What a
 from __future__ import annotations
 
 import base64
-import gzip
 import json
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from .processes import url
+from . import serving
+from .serving import Request, Response
 
 ANSWER = "Parcels arrive within three working days."
 VERDICT = json.dumps({"explanation": "It says when.", "verdict": "pass", "score": 1})
@@ -157,40 +155,12 @@ def _logs(body: bytes) -> list[JsonObject]:
 @contextmanager
 def serve() -> Iterator[Places]:
     """The server on a free port, until the end of the block."""
+    places = Places("")
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: Request) -> Response:
+        status, body = places.take(request.path, dict(request.headers), request.body)
+        kind = "application/x-protobuf" if not body else "application/json"
+        return Response(status, (body,), {"content-type": kind})
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            if self.headers.get("content-encoding") == "gzip":
-                body = gzip.decompress(body)
-            status, answer = places.take(self.path, dict(self.headers.items()), body)
-            self.send_response(status)
-            kind = "application/x-protobuf" if not answer else "application/json"
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing on the test's output."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A program that ends does not close its connections; any other fault is the test's to see."""
-            if not isinstance(sys.exception(), ConnectionError):
-                super().handle_error(request, client_address)  # type: ignore[arg-type]
-
-    server = Server(("127.0.0.1", 0), Handler)
-    places = Places(url(server.server_address[1]))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving.serve(answer) as places.base:
         yield places
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

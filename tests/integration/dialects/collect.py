@@ -15,7 +15,7 @@ from spangrade_agent import codec
 from spangrade_agent.codec_neutral import log_events, spans_of
 from spangrade_agent.wire import Encoding
 
-from .serving import Request, Response, serve
+from ..serving import Request, Response, serve
 
 
 @dataclass

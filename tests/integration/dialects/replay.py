@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from ..processes import unavailable
-from .serving import Request, Response, serve
+from ..serving import Request, Response, serve
 
 CASSETTES: Final = Path(__file__).parents[4] / "shared" / "data" / "cassettes"
 MADE: Final = "made"
