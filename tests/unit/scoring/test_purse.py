@@ -148,14 +148,14 @@ def test_whatever_is_done_no_ceiling_is_passed(tmp_path_factory: Any, steps: lis
         held: list[tuple[Reservation, float]] = []
         for what, amount, n in steps:
             if what == "reserve":
-                found = mine.reserve(amount, 60)
+                found = mine.reserve(amount, 40 * 90)  # longer than all waits together: none comes back late
                 if found is not None:
                     held.append((found, amount))
             elif what == "settle" and held:
                 reservation, most = held.pop(n % len(held))
                 mine.settle(reservation, min(amount, most))
             elif what == "wait":
-                clock.advance(n * 10)  # less than a reservation lives, in all
+                clock.advance(n * 10)
             for state in mine.state():
                 assert state.spent + state.reserved <= state.limit + 1e-9
         if isinstance(made, SqlitePurses):
