@@ -5,6 +5,7 @@ import random
 import re
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -36,13 +38,14 @@ metrics: [length_words]
 
 
 class Destination(ThreadingHTTPServer):
-    """Keeps, by span id, the score events that the span came with."""
+    """Keeps the spans that came, and by span id the scores: events on them, or log events (of those that were late)."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.came: dict[bytes, set[str]] = {}
+        self.came: set[bytes] = set()
+        self.scores: dict[bytes, set[str]] = defaultdict(set)
         self.changed = threading.Condition()
         self.thread = threading.Thread(target=self.serve_forever, daemon=True)
         self.thread.start()
@@ -57,14 +60,23 @@ class Destination(ThreadingHTTPServer):
             for group in request.resource_spans:
                 for scope in group.scope_spans:
                     for span in scope.spans:
-                        names = {
-                            pair.value.string_value
-                            for event in span.events
-                            for pair in event.attributes
-                            if pair.key == s.EVALUATION_NAME
-                        }
-                        self.came.setdefault(span.span_id, set()).update(names)
+                        self.came.add(span.span_id)
+                        for event in span.events:
+                            self._score(span.span_id, event.attributes)
             self.changed.notify_all()
+
+    def take_logs(self, body: bytes) -> None:
+        request = ExportLogsServiceRequest.FromString(body)
+        with self.changed:
+            for group in request.resource_logs:
+                for scope in group.scope_logs:
+                    for record in scope.log_records:
+                        self._score(record.span_id, record.attributes)
+            self.changed.notify_all()
+
+    def _score(self, span_id: bytes, attributes: Any) -> None:
+        names = [pair.value.string_value for pair in attributes if pair.key == s.EVALUATION_NAME]
+        self.scores[span_id].update(names)
 
     def close(self) -> None:
         self.shutdown()
@@ -80,6 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.path.endswith("/v1/traces"):
             self.server.take(body)
+        elif self.path.endswith("/v1/logs"):
+            self.server.take_logs(body)
         self.send_response(200)
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", "0")
@@ -159,14 +173,17 @@ def test_every_acknowledged_span_arrives_with_its_scores_however_often_the_agent
             killer.join()
             agent.end()
     wanted = {i for calls, others in acknowledged for i in (*calls, *others)}
+    scored = {i for calls, _ in acknowledged for i in calls}
+
+    def missing() -> tuple[int, int]:
+        """Spans that have not come, and calls without their score."""
+        return len(wanted - destination.came), sum(destination.scores[i] != {"length_words"} for i in scored)
+
     with running(config) as last:
         url_of(last)
         with destination.changed:
-            assert destination.changed.wait_for(lambda: wanted <= set(destination.came), 60), (
-                f"{len(wanted - set(destination.came))} of {len(wanted)} acknowledged spans did not arrive"
-            )
+            destination.changed.wait_for(lambda: missing() == (0, 0), 60)
+            assert missing() == (0, 0), f"of {len(wanted)} spans and {len(scored)} calls"
         last.kill(15)
         last.end()
     assert len(acknowledged) >= KILLS
-    scored = {i for calls, _ in acknowledged for i in calls}
-    assert {i for i in scored if destination.came[i] != {"length_words"}} == set()
