@@ -167,7 +167,7 @@ def test_a_host_that_sees_spans_start_gives_the_same_root_samples(items: list[It
             if root == item.span_id:
                 seen.intake.root_ended(item.trace_id, item.span_id)
             continue
-        seen.take(item, Lineage(root, bool(calls), within=within))
+        seen.take(item, Lineage(root, bool(calls), within=within, over=calls[0] if calls else None))
     without.finish()
     seen.finish()
     assert seen.samples == without.samples
