@@ -69,22 +69,6 @@ def test_the_oldest_libraries_are_the_series_of_pyprojects_lower_bounds_and_the_
     assert not [line for line in wanted if line.startswith("spangrade")]
 
 
-def planned(here: str, this: str, without_wheels: str = "") -> list[str]:
-    found = {version: (Path(version), f"{version}.0") for version in here.split()}
-    combinations = versions.plan(found, this, ("sdk==1.*",), lambda one: str(one.python) not in without_wheels.split())
-    return [f"{one.python} {one.libraries}" for one in combinations]
-
-
-def test_each_other_python_is_run_once_and_the_oldest_libraries_where_there_are_wheels_of_them() -> None:
-    assert planned("3.11 3.12 3.13", "3.11") == ["3.12 oldest", "3.13 newest"]
-    assert planned("3.11 3.12 3.13", "3.12") == ["3.11 oldest", "3.13 newest"]
-    assert planned("3.11 3.13 3.14", "3.11", "3.13") == ["3.14 oldest", "3.13 newest"]
-    assert planned("3.11 3.13 3.14", "3.11", "3.13 3.14") == ["3.11 oldest", "3.13 newest", "3.14 newest"]
-    assert planned("3.11", "3.11") == ["3.11 oldest"]
-    assert planned("3.14", "3.14", "3.14") == []
-    assert planned("3.12", "3.11") == ["3.12 oldest"]
-
-
 def combination(tmp_path: Path, pip_says: str) -> versions.Combination:
     """An interpreter whose venv has a Python that says this and fails."""
     fake = f"mkdir -p venv/bin; printf '#!/bin/sh\\ncat <<END >&2\\n{pip_says}\\nEND\\nexit 1\\n' > venv/bin/python; chmod +x venv/bin/python"

@@ -2,9 +2,8 @@
 
     python -m tests.versions          # `make test-versions`
 
-The Python that runs this is left out with the newest libraries: `make test` is that combination. Each other Python is run
-once, the first of them that has wheels of the oldest libraries with these. Each combination has a venv in the tests' cache,
-made once for what pyproject asks for; our own package is installed into it anew each time.
+The Python that runs this is left out with the newest libraries: `make test` is that combination. Each combination has a
+venv in the tests' cache, made once for what pyproject asks for; our own package is installed into it anew each time.
 Exit code 1 when a combination fails, or when an interpreter that is here cannot install what the tests need.
 """
 
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -219,45 +218,18 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def plan(
-    found: Mapping[str, tuple[Path, str]],
-    this: str,
-    constraints: tuple[str, ...],
-    has_wheels: Callable[[Combination], bool],
-) -> list[Combination]:
-    """Each interpreter but this one once, and the oldest libraries with the first of them that has wheels of them."""
-    others = [python for name, python in found.items() if name != this]
-    combinations = [Combination(*python) for python in others]
-    for python in [*others, *([found[this]] if this in found else [])]:
-        aged = Combination(*python, constraints)
-        if has_wheels(aged):
-            return [aged, *(each for each in combinations if each.python != aged.python)]
-    return combinations
-
-
-def has_wheels(combination: Combination, wanted: Sequence[str]) -> bool:
-    """False where a package has none for that Python; what else goes wrong is for `run` to say."""
-    try:
-        environment(combination, wanted)
-    except NoWheelError as fault:
-        say(f"{combination}: not tried, there is no wheel of {fault} for it")
-        return False
-    except tool_cache.InstallError:
-        pass
-    return True
-
-
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = requirements(project)
     found, missing = interpreters()
     this = "{}.{}".format(*sys.version_info)
-    combinations = plan(found, this, oldest(project), lambda combination: has_wheels(combination, wanted))
+    combinations = [Combination(*python) for name, python in found.items() if name != this]
+    if found:
+        combinations.insert(0, Combination(*found[min(found, key=WANTED.index)], oldest(project)))
     say("versions: " + "; ".join([f"Python {this}, newest libraries: by make test", *map(str, combinations)]))
     for name, why in missing.items():
         say(f"Python {name}: not tried, {why}")
     with ThreadPoolExecutor(AT_ONCE) as runs:
-        passed = list(runs.map(lambda combination: run(combination, wanted), combinations))
+        passed = list(runs.map(lambda combination: run(combination, requirements(project)), combinations))
     return 0 if all(passed) else 1
 
 
