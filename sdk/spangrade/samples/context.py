@@ -187,7 +187,10 @@ def tool_calls(calls: Sequence[Call]) -> list[dict[str, Any]]:
     results: dict[str, Any] = {}
     seen: set[str | None] = set()
     for call in ordered:
-        for message in (*call.reading.messages, *call.reading.output_messages):  # an agent's whole run may be its output
+        for message in (
+            *call.reading.messages,
+            *call.reading.output_messages,
+        ):  # an agent's whole run may be its output
             if message.get("role") == "tool" and message.get("tool_call_id"):
                 results.setdefault(message["tool_call_id"], message.get("content"))
     for call in askers:

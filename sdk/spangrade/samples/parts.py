@@ -179,7 +179,10 @@ class Parts:
 
     def result(self, part: Mapping[str, Any], depth: int) -> None:
         value = _first(part, "response", "result", "output", "content", "server_tool_call_response")
-        if isinstance(value, Mapping) and value.keys() == {"type", "value"}:  # Vercel's: text, json, error-text, content
+        if isinstance(value, Mapping) and value.keys() == {
+            "type",
+            "value",
+        }:  # Vercel's: text, json, error-text, content
             value = value["value"]
         text = text_of(value, depth + 1) if isinstance(value, (list, tuple)) else None
         self.results.append(

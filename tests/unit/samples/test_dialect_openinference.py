@@ -361,7 +361,10 @@ def test_why_each_of_several_choices_ended_is_told_by_the_raw_response(call_of: 
         ({"status": "completed", "output": [{"type": "message", "content": []}]}, ("stop",)),
         ({"status": "completed", "output": [{"type": "function_call", "name": "f"}]}, ("tool_calls",)),
         ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}, ("length",)),
-        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []}, ("content_filter",)),
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []},
+            ("content_filter",),
+        ),
         ({"status": "failed"}, ()),
     ],
 )
