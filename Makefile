@@ -11,7 +11,7 @@ $(VENV)/.stamp-core: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.stamp-dev: pyproject.toml $(VENV)/.stamp-core
+$(VENV)/.stamp-dev: pyproject.toml | $(VENV)/.stamp-core
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
