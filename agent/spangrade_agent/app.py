@@ -217,7 +217,8 @@ class Agent:
                 receivers=self._receivers(),
                 evaluators=self._infos,
             )
-            app = page_app(self.store, self.ledger, page, programs=Api(self.registered, self._policy.redact))
+            programs = Api(self.registered, self._policy.redact)
+            app = page_app(self.store, self.ledger, page, programs=programs, placed=lambda: self.pipeline.placed)
             self.addresses.page = self._http(app, config.page.listen, "page")
 
     def _destinations(self) -> tuple[str, ...]:

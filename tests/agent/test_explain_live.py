@@ -84,6 +84,7 @@ def test_each_call_of_a_live_trace_is_told_with_its_results_and_why(
     assert "inner  [llm, read as otel_genai, by app]" in said
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in said
     assert "an evaluator at work" in said
+    assert "not looked at by overlap, length_words: it looks at root calls; this is a part of the one that span" in said
 
 
 def test_the_page_says_the_same_words(agent: Callable[..., Agent], capsys: pytest.CaptureFixture[str]) -> None:

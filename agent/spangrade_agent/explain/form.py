@@ -52,7 +52,7 @@ def _story(story: SpanStory, redact: Redact | None) -> dict[str, Any]:
     return {
         **note_form(story.note),
         "samples": [_sample(held, redact) for held in story.samples],
-        "not_seen": [_not_seen(one) for one in story.not_seen],
+        "not_seen": [not_seen_form(one) for one in story.not_seen],
     }
 
 
@@ -102,5 +102,5 @@ def _score(record: ScoreRecord) -> dict[str, Any]:
     }
 
 
-def _not_seen(one: NotSeen) -> dict[str, Any]:
+def not_seen_form(one: NotSeen) -> dict[str, Any]:
     return {**_evaluator(one.evaluator), "says": one.says, "fix": one.fix}

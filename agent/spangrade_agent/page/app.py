@@ -11,10 +11,11 @@
 | ``/v1/evaluators...``, ``/openapi.json`` | the registry of judges, see `spangrade_agent.api.routes` |
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from spangrade.model.policy import Placed
 from spangrade.scoring.clock import Clock, SystemClock
 from spangrade.scoring.outcomes import Ledger
 from spangrade_agent.page.access import Gate
@@ -63,13 +64,14 @@ def page_app(
     settings: PageSettings,
     clock: Clock | None = None,
     programs: Programs | None = None,
+    placed: Callable[[], Sequence[Placed]] = tuple,
 ) -> AsgiApp:
-    """The page over ``store`` (None: ``store: off``) and ``ledger``, and ``programs``. Requests are answered off the event
-    loop.
+    """The page over ``store`` (None: ``store: off``) and ``ledger``, and ``programs``; ``placed``: what scores now, for
+    explanations. Requests are answered off the event loop.
 
     Serve it without an access log: the token may stand in an address once.
     """
-    routes = _Routes(store, ledger, settings, clock or SystemClock())
+    routes = _Routes(store, ledger, settings, clock or SystemClock(), placed)
     gate = Gate(settings, _unauthorized)
 
     def takes(path: str) -> int | None:
@@ -94,7 +96,15 @@ def _unauthorized(request: Request) -> Answer:
 
 
 class _Routes:
-    def __init__(self, store: SampleStore | None, ledger: Ledger, settings: PageSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: SampleStore | None,
+        ledger: Ledger,
+        settings: PageSettings,
+        clock: Clock,
+        placed: Callable[[], Sequence[Placed]],
+    ) -> None:
+        self._placed = placed
         self._store, self._ledger, self._settings, self._clock = store, ledger, settings, clock
         self._fixed: Mapping[str, Callable[[Request], Answer]] = {
             "/": self._overview,
@@ -137,7 +147,7 @@ class _Routes:
             return answer_json(404, {"error": "this agent keeps no samples (store: off)"})
         found = self._store.of_trace(trace_id)
         if explained and (notes := self._store.notes_of(trace_id)):
-            return explained_json(notes, found, self._store.keeps)
+            return explained_json(notes, found, self._store.keeps, self._placed())
         if not found:
             return answer_json(404, {"error": "no sample of this trace is here: it never was, or was let go"})
         return trace_json(trace_id, found, self._store.keeps)

@@ -1,13 +1,16 @@
 """A live trace in the words of ``spangrade explain``: what was kept of its calls, samples and results."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from spangrade.model.outcome import Outcome
+from spangrade.model.policy import Placed
+from spangrade.model.span import SpanData
 from spangrade.samples.explain import Finding, SpanNote
-from spangrade_agent.explain.form import FORMAT, note_form
+from spangrade.scoring.reasons import NotSeen, below_evaluator, not_seen
+from spangrade_agent.explain.form import FORMAT, not_seen_form, note_form
 from spangrade_agent.page.api import answer_json
 from spangrade_agent.page.asgi import Answer
 from spangrade_agent.page.records import StoredSample
@@ -16,21 +19,46 @@ from spangrade_agent.page.why import why
 NOTE_CONTENT = "the agent keeps no text (store.content: none), so none is shown"
 
 
-def explained_json(notes: Sequence[SpanNote], samples: Iterable[StoredSample], content: str) -> Answer:
-    """The answer for a trace. ``content``: what the store keeps of text."""
+def explained_json(
+    notes: Sequence[SpanNote], samples: Iterable[StoredSample], content: str, placed: Sequence[Placed] = ()
+) -> Answer:
+    """The answer for a trace. ``content``: what the store keeps of text; ``placed``: what scores here now."""
     held: dict[str, list[StoredSample]] = {}
     for sample in samples:
         held.setdefault(sample.span_id, []).append(sample)
-    below = _below(notes)
+    below, by_id = _below(notes), {note.span_id: note for note in notes}
+    root = next((span_id for span_id, mine in held.items() if any(one.target == "root" for one in mine)), None)
     spans = [
         {
             **note_form(note),
             "samples": [_sample(one, _findings(note, below)) for one in held.get(note.span_id, ())],
-            "not_seen": [],
+            "not_seen": [
+                not_seen_form(one) for one in _not_seen(note, held.get(note.span_id, ()), placed, root, by_id)
+            ],
         }
         for note in notes
     ]
     return answer_json(200, {"format": FORMAT, "spans": spans, "notes": [NOTE_CONTENT] if content == "none" else []})
+
+
+def _not_seen(
+    note: SpanNote,
+    samples: Iterable[StoredSample],
+    placed: Sequence[Placed],
+    root: str | None,
+    by_id: Mapping[str, SpanNote],
+) -> Iterable[NotSeen]:
+    """Who does not look at a call, as far as that can be told without its attributes, which are not kept."""
+    if not note.is_call:
+        return ()
+    mine = {
+        f"{result.evaluator}@{result.config_hash}" if result.config_hash else result.evaluator
+        for sample in samples
+        for result in sample.results
+    }
+    resource = {} if note.service is None else {"service.name": note.service}
+    span = SpanData(0, 0, None, note.name, 0, 0, {}, resource=resource, scope_name=note.scope)
+    return not_seen(span, note, placed, mine, root, judged=below_evaluator(note, by_id))
 
 
 def _sample(sample: StoredSample, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spangrade.model.span import SpanData
 from spangrade.samples.explain import Finding, SpanNote, note_of
 from spangrade.samples.reading import Call
 from spangrade.scoring.pipeline import Pipeline
-from spangrade.scoring.reasons import NotSeen, not_seen, words
+from spangrade.scoring.reasons import NotSeen, below_evaluator, not_seen, words
 from spangrade.scoring.seam import Offer, Ticket
 from spangrade.scoring.settings import Settings
 from spangrade.scoring.wants import SESSION
@@ -265,16 +265,4 @@ def _not_seen(
     note = notes[span.span_hex]
     mine = {pair.evaluator.key for held in samples.get(note.span_id, ()) for pair in held.pairs}
     root = next((held.span_id for some in samples.values() for held in some if held.target == "root"), None)
-    return not_seen(span, note, placed, mine, root, judged=_judged(note, notes))
-
-
-def _judged(note: SpanNote, notes: Mapping[str, SpanNote]) -> bool:
-    """Whether an evaluator is above it."""
-    seen: set[str] = set()
-    at = note.parent_span_id
-    while at is not None and at not in seen and at in notes:
-        seen.add(at)
-        if notes[at].evaluator:
-            return True
-        at = notes[at].parent_span_id
-    return False
+    return not_seen(span, note, placed, mine, root, judged=below_evaluator(note, notes))

@@ -120,3 +120,15 @@ def _not_root(info: EvaluatorInfo, note: SpanNote, root: str | None) -> NotSeen:
 def _a(kind: str | None) -> str:
     word = kind or "unknown"
     return f"an {word}" if word[0] in "aeiou" or word == "llm" else f"a {word}"
+
+
+def below_evaluator(note: SpanNote, notes: Mapping[str, SpanNote]) -> bool:
+    """Whether an evaluator is above it."""
+    seen: set[str] = set()
+    at = note.parent_span_id
+    while at is not None and at not in seen and at in notes:
+        seen.add(at)
+        if notes[at].evaluator:
+            return True
+        at = notes[at].parent_span_id
+    return False
