@@ -161,8 +161,9 @@ class Intake:
         ids = (span.trace_id, span.span_id, span.parent_span_id)
         until = 0.0 if call is None else self._logs_until(offer, call, told=told)
         self._window.arrive(found, ids, span.is_local_root, held, offer.arrived, decide_at, pick, until)
-        if span.is_local_root:
-            self._tick_by(self._clock.monotonic() + self._bounds.grace)
+        due = self._window.next_due()  # of a local root its grace, and of what comes after its root too
+        if due is not None:
+            self._tick_by(due)
 
     def _logs_until(self, offer: Offer, call: Call, *, told: bool) -> float:
         """Till when a call's log records are waited for; 0 when it is not expected to have any."""
