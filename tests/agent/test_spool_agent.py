@@ -124,6 +124,15 @@ def spool_of(running: Agent) -> Spool:
     return running._spooled.spool
 
 
+def settled(running: Agent) -> Spool:
+    """The spool, when all that is to be sent has been, and is forgotten there."""
+    spool = spool_of(running)
+    spool.flush()  # what has left the hold is queued
+    assert all(queue.flush(30) for queue in running._queues)
+    spool.flush()  # and what has arrived is dropped
+    return spool
+
+
 def scores(span: Span) -> dict[str, dict[str, Any]]:
     found = {}
     for event in span.events:
@@ -150,8 +159,7 @@ def test_a_request_is_acknowledged_while_the_destination_is_down_and_arrives_lat
     running._queues[0].flush(30)
     assert {span.name for span in destination.wait_for(2)} == {"plain", "call"}
     assert "length_words" in scores(next(span for span in destination.spans() if span.name == "call"))
-    spool_of(running).flush()
-    assert spool_of(running).size == 0
+    assert settled(running).size == 0
 
 
 def test_what_was_on_its_way_is_sent_by_the_next_process_byte_for_byte(
@@ -259,9 +267,7 @@ def test_a_call_that_nobody_scores_any_more_goes_on_as_it_is(
     span = destination.wait_for(2)[-1]
     assert (span.name, list(span.events)) == ("call", [])
     assert again.relay.counts.restored == 0
-    again._queues[0].flush(30)
-    spool_of(again).flush()
-    assert spool_of(again).size == 0
+    assert settled(again).size == 0
 
 
 def test_a_resend_after_the_crash_is_known(
@@ -304,7 +310,7 @@ def test_a_full_spool_refuses_with_a_time_to_come_again_and_drains_oldest_first(
     destination.answer = Answer()
     running._queues[0].flush(30)
     assert [span.name for span in destination.wait_for(taken)] == [f"p{n}" for n in range(taken)]
-    spool_of(running).flush()
+    assert settled(running).size == 0
     assert running.relay.ingest("traces", request("new", llm=False), "protobuf").kind is Kind.OK
 
 
