@@ -1,5 +1,6 @@
 """`spangrade explain` on files, as a person runs it."""
 
+import gzip
 import io
 import json
 import sys
@@ -223,3 +224,26 @@ def test_hostile_text_does_not_drive_the_terminal(tmp_path: Path, capsys: pytest
 def test_nobody_who_answers_where_the_agent_should_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([TRACE, "--agent", "http://127.0.0.1:9"]) == WRONG
     assert "no agent answers" in capsys.readouterr().err
+
+
+def test_a_line_ends_where_the_file_ends_it_and_not_inside_of_its_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        json.dumps(request({**CALL, s.OI_OUTPUT: f"On\u2028Mon\u0085day {n}."}, f"{n:016x}"), ensure_ascii=False)
+        for n in (1, 2)
+    ]
+    file = tmp_path / "traces.jsonl"
+    file.write_text("\r\n".join(lines), encoding="utf-8", newline="")
+    assert main([str(file)]) == OK
+    assert "2 spans" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoded", [gzip.compress, lambda data: data.decode().encode("utf-16")])
+def test_a_packed_file_and_one_of_another_encoding_are_read(
+    encoded: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trace.json"
+    file.write_bytes(encoded(json.dumps(request(CALL)).encode()))
+    assert main([str(file)]) == OK
+    assert "On Monday." in capsys.readouterr().out

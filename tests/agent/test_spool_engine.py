@@ -134,6 +134,48 @@ def test_a_corrupt_spool_is_kept_aside_and_a_new_one_begun(tmp_path: Path) -> No
     assert (aside / "data.mdb").read_bytes().startswith(b"not a spool")
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_store_that_is_damaged_anywhere_or_cut_is_kept_aside_and_ends_no_process(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    first = Spool(tmp_path / "s", 64 * MB)
+    for _ in range(150):
+        first.write([Put("out", first.new_key(), b"t" + chance.randbytes(chance.choice([200, 3_000, 20_000])))])
+    first.close()
+    file = tmp_path / "s" / "data.mdb"
+    size = file.stat().st_size
+    if seed % 2:
+        os.truncate(file, chance.randrange(8_192, size))
+    else:
+        with file.open("r+b") as held:
+            for _ in range(400):
+                held.seek(chance.randrange(8_192, size))
+                held.write(chance.randbytes(64))
+    code = "import sys; from spangrade_agent.spool.engine import Spool; s = Spool(sys.argv[1], 2**26); print(s.size); s.close()"
+    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2_000:]
+
+
+def test_keys_of_a_store_that_opens_late_are_none_of_those_that_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Spool(tmp_path / "s", MB)
+    for _ in range(5):
+        first.write([Put("out", first.new_key(), b"told")])
+    first.close()
+
+    def ails(*_: Any, **__: Any) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as now:
+        now.setattr(engine, "RETRY_S", 0.0)
+        now.setattr(Path, "mkdir", ails)
+        late = Spool(tmp_path / "s", MB)
+    late.write([Put("out", late.new_key(), b"tnew")])
+    assert [data for _, data in late.items("out")] == [b"told"] * 5 + [b"tnew"]
+    assert late.size == 6 * (RECORD_COST + 4)
+    late.close()
+
+
 def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"spool\.path .*file"):

@@ -1,6 +1,8 @@
 """Traces in files: OTLP JSON as one document, or a request a line (the Collector's file exporter); logs may be among them."""
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ from spangrade.samples.logs import with_logs
 from spangrade_agent import codec, codec_neutral
 
 _TRACES: Final = ("resourceSpans", "resource_spans")
+_GZIP: Final = b"\x1f\x8b"
 _TEMPO: Final = "batches"  # its older API's word for resourceSpans
 _LOGS: Final = ("resourceLogs", "resource_logs")
 _METRICS: Final = ("resourceMetrics", "resource_metrics")
@@ -67,13 +70,19 @@ def _bytes(path: Path) -> bytes:
 
 def _documents(name: str, content: bytes, notes: list[str]) -> Iterator[tuple[str, Any]]:
     """Each JSON document, with where it stands: the whole file, or its lines."""
-    text = content.decode("utf-8-sig", "replace")
+    if content.startswith(_GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as fault:
+            notes.append(f"{name}: a gzip file that cannot be unpacked ({fault}), left out")
+            return
+    text = content.decode(json.detect_encoding(content), "replace")
     try:
         yield name, json.loads(text)
         return
     except (ValueError, RecursionError):
         pass
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -136,7 +145,7 @@ def _what(document: Any) -> str:
     if isinstance(document, dict):
         keys = ", ".join(map(repr, list(document)[:4])) or "nothing"
         return f"an object with {keys}"
-    return f"a {type(document).__name__}"
+    return "a list" if isinstance(document, list) else "a bare value"
 
 
 def _nothing(name: str, content: bytes, notes: list[str]) -> str:

@@ -6,7 +6,6 @@ seven times its CPU for a request of 100 spans.
 """
 
 import os
-import struct
 import threading
 import time
 from collections import deque
@@ -17,12 +16,10 @@ from typing import Any, Final
 
 from spangrade import _guard
 from spangrade._log import once
-from spangrade_agent.spool.files import AILING, locked, opened, said
+from spangrade_agent.spool.files import AILING, KEY, RECORD_COST, locked, opened, said
 from spangrade_agent.spool.records import TABLES, Put, SpoolFault, SpoolFull, Step, Table
 
 GROUP_BYTES: Final = 1024 * 1024
-RECORD_COST: Final = 64  # of a key and its page, about
-_KEY: Final = struct.Struct(">Q")
 RETRY_S: Final = 5.0
 
 Done = Callable[[bool], None]
@@ -98,23 +95,26 @@ class Spool:
             return
         with self._env.begin(db=self._tables[table]) as txn:
             for key, data in txn.cursor():
-                yield _KEY.unpack(key)[0], data
+                yield KEY.unpack(key)[0], data
 
     def _try_to_open(self) -> None:
         """Open it, or say in `broken` how the disk ails: an agent that ended for that would only be started again."""
         try:
             self._lock_file = locked(self.path)
-            self._env, self._tables = opened(self.path, self.max_bytes, fsync=self._fsync)
-            for table in TABLES:
-                for key, data in self._raw(table):
-                    self._sizes[table] += len(data) + RECORD_COST
-                    self._next = max(self._next, key + 1)
+            found = opened(self.path, self.max_bytes, fsync=self._fsync)
+            with self._lock:
+                for table, size in found.sizes.items():
+                    self._sizes[table] += size
+                self._next = max(self._next, found.last_key + 1)
+            self._env, self._tables = found.env, found.tables
         except BaseException as fault:
             if self._lock_file is not None:
                 os.close(self._lock_file)
                 self._lock_file = None
             if not (isinstance(fault, OSError) and fault.errno in AILING):
                 raise
+            with self._lock:  # keys that are given out meanwhile must be none of those that are there
+                self._next = max(self._next, time.time_ns())
             self.broken = said(fault)
             self._retry_at = time.monotonic() + RETRY_S
             once(
@@ -131,7 +131,7 @@ class Spool:
         """
         try:
             with self._env.begin(db=self._tables[table]) as txn:
-                found: bytes | None = txn.get(_KEY.pack(key))
+                found: bytes | None = txn.get(KEY.pack(key))
                 return found
         except Exception as fault:
             raise SpoolFault(f"the spool at {self.path} cannot be read: {said(fault)}") from fault
@@ -237,7 +237,7 @@ class Spool:
             with self._env.begin(write=True) as txn:
                 for work in group:
                     for step in work.steps:
-                        key, table = _KEY.pack(step.key), self._tables[step.table]
+                        key, table = KEY.pack(step.key), self._tables[step.table]
                         if isinstance(step, Put):
                             txn.put(key, step.data, db=table)
                         else:

@@ -3,7 +3,11 @@
 import errno
 import fcntl
 import os
+import struct
+import subprocess
+import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +17,26 @@ from spangrade_agent.spool.records import TABLES, Table
 
 FORMAT: Final = b"1"
 AILING: Final = (errno.EROFS, errno.ENOSPC, errno.EIO, errno.EDQUOT)  # the disk's fault, and may pass
+WALK_S: Final = 600.0
+RECORD_COST: Final = 64  # of a key and its page, about
+KEY: Final = struct.Struct(">Q")
 _META: Final = b"meta"
 _FORMAT_KEY: Final = b"format"
 _SLACK: Final = 64 * 1024 * 1024  # of the map beyond twice the bound: pages are written anew before old ones are free
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open store: its tables, the bytes of the records of each, and their last key."""
+
+    env: Any
+    tables: dict[Table, Any]
+    sizes: dict[Table, int]
+    last_key: int
+
+
+class DamagedError(Exception):
+    """What is in the store is not what we write."""
 
 
 def locked(path: Path) -> int:
@@ -42,8 +63,8 @@ def locked(path: Path) -> int:
     return file
 
 
-def opened(path: Path, max_bytes: int, *, fsync: bool) -> tuple[Any, dict[Table, Any]]:
-    """The store and its tables; a corrupt one is kept aside, and a new one begun.
+def opened(path: Path, max_bytes: int, *, fsync: bool) -> Opened:
+    """The store, its tables, and what is in them; a corrupt one is kept aside, and a new one begun.
 
     Raises:
         ConfigError: it is of a newer release, or cannot be opened.
@@ -56,8 +77,9 @@ def opened(path: Path, max_bytes: int, *, fsync: bool) -> tuple[Any, dict[Table,
             'spool: lmdb is not installed; the agent needs its extra: pip install "spangrade[agent]"'
         ) from None
     try:
+        _check(path)
         return _open(lmdb, path, max_bytes, fsync=fsync)
-    except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.PanicError) as fault:
+    except _corrupt(lmdb) as fault:
         aside = path.with_name(f"{path.name}.corrupt-{int(time.time())}")
         log.error(
             "the spool is corrupt: it is kept aside, and what was in it is not sent",
@@ -76,7 +98,13 @@ def opened(path: Path, max_bytes: int, *, fsync: bool) -> tuple[Any, dict[Table,
         raise ConfigError(f"spool.path {str(path)!r} cannot be opened: {said(fault)}") from fault
 
 
-def _open(lmdb: Any, path: Path, max_bytes: int, *, fsync: bool) -> tuple[Any, dict[Table, Any]]:
+def _corrupt(lmdb: Any) -> tuple[type[Exception], ...]:
+    """What a store that is damaged raises."""
+    names = ("Corrupted", "Invalid", "VersionMismatch", "Panic", "PageNotFound", "BadDbi", "Incompatible", "BadValsize")
+    return (DamagedError, *(getattr(lmdb, f"{name}Error") for name in names))
+
+
+def _open(lmdb: Any, path: Path, max_bytes: int, *, fsync: bool) -> Opened:
     env = lmdb.open(
         str(path),
         map_size=2 * max_bytes + _SLACK,
@@ -99,10 +127,42 @@ def _open(lmdb: Any, path: Path, max_bytes: int, *, fsync: bool) -> tuple[Any, d
                     f"the spool at {str(path)!r} has format {found.decode(errors='replace')}, and this release reads "
                     f"{FORMAT.decode()}: it was written by a newer one. Let that drain it, or give another spool.path"
                 )
+        return Opened(env, tables, *_census(env, tables))
     except BaseException:
         env.close()
         raise
-    return env, tables
+
+
+def _check(path: Path) -> None:
+    """Read all that is there in a process of its own, which a damaged store may end.
+
+    Raises:
+        DamagedError: it did.
+    """
+    file = path / "data.mdb"
+    if not file.exists() or not file.stat().st_size:
+        return
+    command = [sys.executable, str(Path(__file__).with_name("walk.py")), str(path), *TABLES]
+    try:
+        walked = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=WALK_S, check=False)  # noqa: S603 - our own program
+    except subprocess.TimeoutExpired:
+        raise DamagedError(f"it could not be read through within {WALK_S:g} s") from None
+    if walked.returncode:
+        why = walked.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise DamagedError(why[:200] or f"reading it through ended with code {walked.returncode}")
+
+
+def _census(env: Any, tables: dict[Table, Any]) -> tuple[dict[Table, int], int]:
+    """The bytes of each table's records, and the last key."""
+    sizes, last = dict.fromkeys(tables, 0), 0
+    for table, db in tables.items():
+        with env.begin(db=db) as txn:
+            for key, data in txn.cursor():
+                if len(key) != KEY.size:
+                    raise DamagedError("a key of another length")
+                sizes[table] += len(data) + RECORD_COST
+                last = max(last, KEY.unpack(key)[0])
+    return sizes, last
 
 
 def said(fault: BaseException) -> str:
