@@ -12,6 +12,7 @@ from spangrade import semconv
 from spangrade.model.documents import read_documents
 from spangrade.model.span import SpanData
 from spangrade.samples import scalars
+from spangrade.samples.arguments import executed
 from spangrade.samples.dialects.base import EVALUATOR, NOT_A_CALL, KindMark, session_id, user_id
 from spangrade.samples.jsontext import read_items, read_loose, read_value
 from spangrade.samples.messages import Answer, Turn, answer, as_messages, last_user_text, outcome, system_text
@@ -130,7 +131,9 @@ def read(span: SpanData) -> Reading:
     if kind == "tool":
         given, asked_cut = _value(attributes.get(semconv.TOOL_ARGUMENTS))
         result, said_cut = _value(attributes.get(semconv.TOOL_RESULT))
-        calls = _executed(attributes, given)
+        calls = executed(
+            scalars.first_name(attributes, semconv.TOOL_NAME), given, scalars.first_name(attributes, TOOL_CALL_ID)
+        )
     elif query is not None and given is None:
         given = query
     finish = scalars.names(attributes.get(semconv.FINISH_REASONS)) or response.finish_reasons
@@ -233,12 +236,3 @@ def _documents(attributes: Mapping[str, Any]) -> tuple[tuple[dict[str, Any], ...
         return None, False
     found = read_items(value)
     return read_documents(found.items), found.truncated
-
-
-def _executed(attributes: Mapping[str, Any], arguments: Any) -> tuple[dict[str, Any], ...]:
-    """The one call that a tool span is."""
-    tool = scalars.first_name(attributes, semconv.TOOL_NAME)
-    if tool is None:
-        return ()
-    call = {"id": scalars.first_name(attributes, TOOL_CALL_ID), "name": tool, "arguments": arguments}
-    return ({key: value for key, value in call.items() if value is not None},)
