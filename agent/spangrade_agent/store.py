@@ -71,7 +71,8 @@ class SampleStore:
 
     Args:
         max_samples: at least 1.
-        max_bytes: of memory, texts and records together, about as Python uses it.
+        max_bytes: of memory, texts and records together, about as Python uses it; an eighth of it more for what the calls were
+            taken for.
         max_age_s: a sample is not shown, and let go at the next call of any method, this long after it arrived.
         content: ``redacted`` (text as ``redact`` gives it back), ``keep`` (as it is), ``none`` (no text: neither input,
             output and documents nor explanations, which quote them).
@@ -102,7 +103,7 @@ class SampleStore:
         self._clock = clock or SystemClock()
         self._intake = Intake(MAX_WAITING, "store")
         self._lock = threading.Lock()
-        self._notes = SpanNotes(max_samples * NOTES_PER_SAMPLE)
+        self._notes = SpanNotes(max_samples * NOTES_PER_SAMPLE, max_bytes // 8)
         self._coming: Counter[str] = Counter()  # samples that wait for the store's thread
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._bytes = 0

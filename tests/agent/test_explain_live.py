@@ -135,7 +135,7 @@ def note(trace: str, span: str) -> SpanNote:
 
 
 def test_notes_are_bounded_in_number_and_age_and_whole_traces_go() -> None:
-    notes = SpanNotes(4)
+    notes = SpanNotes(4, 2**20)
     for at, (trace, span) in enumerate(["aa", "ab", "ba", "bb", "ca"]):
         notes.put(note(trace, span), float(at))
     assert notes.of("a", -1.0) == []
@@ -147,7 +147,20 @@ def test_notes_are_bounded_in_number_and_age_and_whole_traces_go() -> None:
 
 
 def test_one_endless_trace_does_not_grow_without_bound() -> None:
-    notes = SpanNotes(10)
+    notes = SpanNotes(10, 2**20)
     for n in range(1_500):
         notes.put(note("t", str(n)), float(n))
     assert len(notes.of("t", -1.0)) == 1_000
+
+
+def test_notes_are_bounded_in_bytes_too_and_what_goes_gives_its_back() -> None:
+    notes = SpanNotes(1_000, 5_000)
+    for n in range(50):
+        notes.put(note(f"t{n}", "a"), float(n))
+        notes.put(note(f"t{n}", "a"), float(n))  # again: counted once
+    kept = [n for n in range(50) if notes.of(f"t{n}", -1.0)]
+    assert kept == list(range(50 - len(kept), 50))
+    assert 3 <= len(kept) <= 6
+    assert notes.of("t49", 60.0) == []
+    notes.put(note("new", "a"), 61.0)
+    assert len(notes.of("new", 60.0)) == 1
